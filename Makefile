@@ -1,0 +1,50 @@
+# The commands of this repository. What they need is prepared by scripts/setup.sh in .venv, and nowhere else.
+
+SHELL = /bin/sh
+PYTEST = .venv/bin/python -m pytest
+PYTEST_ARGS ?=
+LAB_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-bench lab test notebooks bench soak lint clean distclean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup:  ## prepare .venv (PYTHON=... chooses the interpreter); does nothing the second time
+	@sh scripts/setup.sh
+
+setup-bench:
+	@sh scripts/setup.sh bench
+
+# JupyterLab listens on loopback only, asks for its token, and prints the address with it: open that where no browser
+# can be started here. It refuses to run as root unless told; in a container that is the usual user.
+lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the like are passed on)
+	@set -- --ServerApp.ip=127.0.0.1; \
+	[ "$$(id -u)" != 0 ] || set -- "$$@" --allow-root; \
+	[ "$$(uname)" = Darwin ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER" ] || set -- "$$@" --no-browser; \
+	exec .venv/bin/jupyter-lab "$$@" $(LAB_ARGS) notebooks
+
+test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passed on)
+	$(PYTEST) $(PYTEST_ARGS)
+
+notebooks: setup  ## execute the notebooks again and store their outputs
+	.venv/bin/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
+
+bench: setup-bench  ## measure the speed of labkit itself
+	$(PYTEST) -m benchmark tests/benchmarks -s $(PYTEST_ARGS)
+
+soak: setup  ## look for rare failures, for minutes
+	$(PYTEST) -m soak -s $(PYTEST_ARGS)
+
+lint: setup  ## check style and types
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/pyright
+
+clean:  ## remove caches and build outputs
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .coverage htmlcov test-results
+	find . -name .venv -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove .venv as well
+	rm -rf .venv

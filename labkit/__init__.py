@@ -1,0 +1,47 @@
+"""labkit: make the silent failures of distributed training happen, see them, measure them, fix them, prove the fix."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "lab": "labkit.facade",
+    "labs_table": "labkit.facade",
+    "Lab": "labkit.facade",
+    "read_record": "labkit.record.store",
+    "Fault": "labkit.ranks.faults",
+    "Record": "labkit.record.schema",
+    "Verdict": "labkit.detect.verdict",
+    "LabkitError": "labkit.errors",
+    "RankFailed": "labkit.errors",
+    "RankLeftEarly": "labkit.errors",
+    "RankTimeout": "labkit.errors",
+    "RunStopped": "labkit.errors",
+    "UsageError": "labkit.errors",
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]
+
+if TYPE_CHECKING:
+    from .detect.verdict import Verdict
+    from .errors import LabkitError, RankFailed, RankLeftEarly, RankTimeout, RunStopped, UsageError
+    from .facade import Lab, lab, labs_table
+    from .ranks.faults import Fault
+    from .record.schema import Record
+    from .record.store import read_record
+
+
+def __getattr__(name: str):
+    """Load a public name when it is first used, so that `import labkit` stays quick and loads no torch."""
+    if name in _PUBLIC:
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'labkit' has no attribute {name!r}; public names: {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,30 @@
+"""What it means: pure functions from a record to a verdict, one file a question. Found by their files, never by a list."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+
+from ..errors import UnknownName
+from ..record.schema import Record
+from .verdict import Verdict
+
+Detector = Callable[[Record], Verdict]
+_NOT_DETECTORS = ("verdict", "cost")
+
+
+def names() -> list[str]:
+    """The names of all detectors."""
+    return [m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__) if m.name not in _NOT_DETECTORS]
+
+
+def detector(name: str) -> Detector:
+    """A detector by its name.
+
+    Raises:
+        UnknownName: with the valid names.
+    """
+    if name not in names():
+        raise UnknownName("detector", name, names())
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").detect

@@ -1,0 +1,81 @@
+"""Is all of the data read in an epoch?
+
+A sampler's or a loader's dropped tail is less than one global batch; whatever else is missing is never trained on in
+this epoch. A loader that is sharded twice misses all but 1/W.
+"""
+
+from __future__ import annotations
+
+from ..record.measures import Quantity, Reads, dataset_size, first_epoch
+from ..record.schema import Record
+from .verdict import Verdict, answering
+
+NAME = "coverage"
+QUESTION = "Is all of the data read in an epoch?"
+_answer = answering(NAME, QUESTION)
+
+
+def detect(record: Record) -> Verdict:
+    """Judge the first epoch of the run under study."""
+    run = record.run
+    seen, size = first_epoch(run), dataset_size(run)
+    if seen is None or seen.total == 0 or size is None:
+        lacks = "the data set's size" if seen is not None and seen.total else "which samples were read"
+        return _answer(
+            "not_applicable",
+            cause=f"the program did not record {lacks}",
+            fix="declare it with probe.declare(dataset_size=...) and record each batch with probe.samples(name, batch)",
+        )
+    missing = max(0, size - seen.unique)
+    evidence = {
+        "coverage": Quantity(seen.unique / size, "of the data set"),
+        "missing_samples": Quantity(missing, "samples"),
+        "samples_per_epoch": Quantity(seen.total, "samples"),
+        "dataset_size": Quantity(size, "samples"),
+        "told_apart_by": Quantity(seen.key),
+    }
+    where = str(run.fact("loader_where", "")) or None
+    if missing == 0:
+        return _answer("clear", evidence, cause="every sample is read")
+    if not seen.complete:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause="the run ended before the epoch did, so what it did not read may still have come",
+            fix="run a whole epoch (no cap on the steps)",
+        )
+    if seen.total < size and missing <= _droppable(seen, run.fact("batch_size")):
+        return _answer("clear", evidence, cause=f"all but a dropped tail of {missing} is read, less than one global batch")
+    if seen.key == "digest" and seen.total >= size:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause="as many samples were read as the data set holds, but some are equal: copies in the data, or reads "
+            "repeated in place of others; hashes of the content cannot tell",
+            fix="return the sample's id as the third item of a batch, and the ids decide",
+        )
+    if seen.total < size:
+        cause = f"an epoch reads {seen.total:,} samples of {size:,}"
+        if seen.world_size > 1 and abs(seen.total * seen.world_size / size - 1) < 0.1:
+            cause += f", about 1/{seen.world_size}: each rank takes its share of a share"
+        fix = (
+            "shard once: give the whole data set to one DistributedSampler, and do not let another wrapper split its output"
+        )
+    else:
+        cause = f"{missing:,} of {size:,} samples are never read, while others are read by several ranks"
+        fix = "build the ranks' shares from one permutation, and one split, that are the same on every rank"
+    return _answer("found", evidence, cause=cause, fix=fix, where=where)
+
+
+def _droppable(seen: Reads, batch: object) -> int:
+    """How many samples a dropped tail may hold.
+
+    With a last batch that is shorter than the others nothing was dropped but by the sampler (fewer than W); else less
+    than a global batch.
+    """
+    by_sampler = seen.world_size - 1
+    sizes = [len(keys) for of_rank in seen.batches for keys in of_rank]
+    full = int(batch) if isinstance(batch, int) and batch > 0 else max(sizes)
+    if any(len(of_rank[-1]) < full for of_rank in seen.batches if of_rank):
+        return by_sampler
+    return full * seen.world_size - 1

@@ -1,0 +1,58 @@
+"""Does each epoch come in a new order?
+
+Judged by the order that was observed, not by whether set_epoch was called somewhere: a wrapped sampler may never hear.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..record.measures import Quantity, epochs, reads, same_order
+from ..record.schema import Record
+from .verdict import Verdict, answering
+
+NAME = "order"
+QUESTION = "Does each epoch come in a new order?"
+_answer = answering(NAME, QUESTION)
+
+ENOUGH = 10
+"""Different samples a rank must read before an equal order is no accident: 1 in 10! is below a millionth."""
+
+
+def detect(record: Record) -> Verdict:
+    """Compare the first two epochs of the run under study, on every rank."""
+    run = record.run
+    found = epochs(run)
+    if len(found) < 2:
+        return _answer(
+            "not_applicable",
+            cause=f"the run has {len(found)} epoch{'s' * (len(found) != 1)} with samples",
+            fix="run 2 epochs or more, without a cap on the steps",
+        )
+    first, second = reads(run, found[0]), reads(run, found[1])
+    shares = same_order(first, second)
+    compared = min(len(np.unique(a[: len(b)])) for a, b in zip(first.of_rank, second.of_rank, strict=True))
+    evidence = {
+        "positions_with_the_same_sample": Quantity(float(shares.mean()), "of all, mean over ranks"),
+        "ranks_that_repeat": Quantity(int((shares == 1).sum()), f"of {first.world_size}"),
+        "told_apart_by": Quantity(first.key),
+    }
+    if (shares < 1).all():
+        return _answer("clear", evidence, cause="the second epoch comes in another order than the first")
+    if compared < ENOUGH:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"the order is the same, but a rank has only {compared} different samples to compare",
+            fix="run two whole epochs of more data",
+        )
+    ascending = all((np.diff(keys.astype(np.int64)) > 0).all() for keys in first.of_rank) and first.key == "id"
+    return _answer(
+        "found",
+        evidence,
+        cause="the loader does not shuffle: samples come in the order in which they are stored"
+        if ascending
+        else "the second epoch repeats the first one's order exactly: the sampler never hears which epoch it is",
+        fix="call sampler.set_epoch(epoch) at the start of each epoch, on the object that draws the permutation",
+        where=str(run.fact("loader_where", "")) or None,
+    )

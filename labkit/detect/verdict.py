@@ -1,0 +1,100 @@
+"""The verdict: what a detector says of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..record.measures import Quantity
+
+Status = Literal["found", "clear", "inconclusive", "not_applicable"]
+STATUSES: tuple[Status, ...] = ("found", "clear", "inconclusive", "not_applicable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One answer to one question.
+
+    Attributes:
+        detector: its name.
+        question: what it asks.
+        status: `found` and `clear` are answers; `inconclusive` says what could hide the effect and what to run instead;
+            `not_applicable` says what the record lacks.
+        evidence: the numbers it rests on.
+        cause: one sentence: what is wrong, or why there is no answer.
+        fix: one sentence a person can act on; empty where there is nothing to do.
+        where: file:line, where known.
+        waste: the share of device time that the pitfall costs, where it has one.
+    """
+
+    detector: str
+    question: str
+    status: Status
+    evidence: Mapping[str, Quantity] = field(default_factory=dict)
+    cause: str = ""
+    fix: str = ""
+    where: str | None = None
+    waste: float | None = None
+
+    def __str__(self) -> str:
+        lines = [f"{self.status.upper().replace('_', ' ')}  {self.detector}: {self.question}"]
+        lines += [f"  {text}" for text in (self.cause, self.fix and f"Fix: {self.fix}") if text]
+        if self.where:
+            lines.append(f"  Where: {self.where}")
+        if self.waste is not None:
+            lines.append(f"  Waste: {self.waste:.0%} of device time")
+        lines += [f"  {name.replace('_', ' ')}: {quantity}" for name, quantity in self.evidence.items()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from ..view.cards import verdict_card  # the one listed exception to the import rule
+
+        return verdict_card(self)
+
+
+def answering(detector: str, question: str) -> Callable[..., Verdict]:
+    """A maker of one detector's verdicts: `answer(status, evidence, cause=…, fix=…, where=…, waste=…)`."""
+
+    def answer(status: Status, evidence: Mapping[str, Quantity] | None = None, **texts) -> Verdict:
+        return Verdict(detector=detector, question=question, status=status, evidence=evidence or {}, **texts)
+
+    return answer
+
+
+class Verdicts(tuple[Verdict, ...]):
+    """The verdicts on one record, in the lab's order."""
+
+    def __new__(cls, verdicts: Iterable[Verdict]) -> Verdicts:
+        return super().__new__(cls, tuple(verdicts))
+
+    @property
+    def found(self) -> list[Verdict]:
+        """Those that found something."""
+        return [verdict for verdict in self if verdict.status == "found"]
+
+    @property
+    def headline(self) -> Verdict:
+        """The one to read first: the first that found something, else the first that could not tell, else the first."""
+        for status in ("found", "inconclusive", "clear"):
+            for verdict in self:
+                if verdict.status == status:
+                    return verdict
+        return self[0]
+
+    def __getitem__(self, key):  # type: ignore[override]
+        """By position, or by the detector's name."""
+        if isinstance(key, str):
+            for verdict in self:
+                if verdict.detector == key:
+                    return verdict
+            raise KeyError(f"no verdict of {key!r}; there are: {', '.join(v.detector for v in self)}")
+        return super().__getitem__(key)
+
+    def __repr__(self) -> str:
+        return "\n".join(str(verdict) for verdict in self)
+
+    def _repr_html_(self) -> str:
+        from ..view.cards import verdicts_card  # the one listed exception to the import rule
+
+        return verdicts_card(self)

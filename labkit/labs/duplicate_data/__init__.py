@@ -1,0 +1,83 @@
+"""Lab 03: are four ranks doing the work of one?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+
+NUM_DIGITS = 1797
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    num_samples: int = setting(NUM_DIGITS, "size N of the data set: the first N of the 1,797 digits", low=2, high=NUM_DIGITS)
+    batch: int = setting(32, "samples in the batch of one rank (B)", low=1, high=NUM_DIGITS)
+    epochs: int = setting(2, "passes over the data", low=1, high=1000)
+    steps: int = setting(0, "cap on the steps of the whole run; 0 is no cap", low=0, high=10_000_000)
+    lr: float = setting(0.05, "learning rate of SGD", low=1e-9, high=100.0)
+    momentum: float = setting(0.9, "momentum of SGD", low=0.0, high=0.9999)
+    model: str = setting("mlp", "what is trained", choices=("mlp", "cnn"))
+    dtype: str = setting("float32", "precision of weights and data", choices=("float32", "float64"))
+    workers: int = setting(2, "DataLoader workers of each rank, for iterable-unsharded only", low=0, high=16)
+    val_share: float = setting(0.0, "share of the data held out for validation", low=0.0, high=0.9)
+
+
+VARIANTS = (
+    Variant(name="broken", summary="no sampler, one seed: every rank reads identical batches"),
+    Variant(name="overlapping", summary="no sampler, a seed for each rank: every rank reads everything, in its own order"),
+    Variant(name="no-set-epoch", summary="a sampler that never hears of the next epoch: the order repeats"),
+    Variant(name="double-sharded", summary="a sampler, then sharded again: most of the data are never read"),
+    Variant(
+        name="iterable-unsharded",
+        summary="an IterableDataset that every worker of every rank reads whole",
+        defaults={"epochs": 1},
+    ),
+    Variant(
+        name="leaky-split",
+        summary="each rank splits off its own validation set: what one validates on, another trains on",
+        defaults={"val_share": 0.2},
+    ),
+    Variant(name="fixed", summary="DistributedSampler and set_epoch: each sample once an epoch, in a new order"),
+)
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a record: the variant on `ranks` ranks, then one process to compare it with."""
+    from . import programs
+
+    return programs.plan(variant, config, ranks)
+
+
+def _check(function: Callable[..., Any], lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(function, lab)
+
+
+SPEC = LabSpec(
+    number=3,
+    slug="duplicate-data",
+    title="Duplicate data",
+    question="Are four ranks doing the work of one?",
+    symptom="Four ranks train, the loss falls, every core is busy, and the epoch is no shorter than on one.",
+    minutes=30,
+    ranks=4,
+    config=Config,
+    variants=VARIANTS,
+    detectors=("rank-duplicates", "worker-duplicates", "coverage", "order", "validation-leak"),
+    plan=plan,
+    exercise=Exercise(
+        task=(
+            "Write the loader of rank `rank` among `world_size` for epoch `epoch`. Together the ranks must read each sample "
+            "once an epoch (repeating at most a few at the end, so that all ranks take equally many steps), in a new order "
+            "each epoch, whatever the size of the data."
+        ),
+        signature="def my_loader(data, rank, world_size, batch, seed, epoch):",
+        check=_check,
+    ),
+)

@@ -1,0 +1,158 @@
+"""The nouns of a lab: its spec, its variants, what a run needs, its exercise. No torch here, so that listing is quick."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import UnknownName, UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A program of a lab.
+
+    Attributes:
+        name: `broken` and `fixed` always exist; others are named for what they do.
+        summary: one line.
+        defaults: configuration values that differ from the lab's own.
+    """
+
+    name: str
+    summary: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """One launch that a record needs.
+
+    Attributes:
+        role: "variant" for the one under study, else the reference's name.
+        program: importable, or a function that travels by value.
+        task: handed to each rank as `context.config`.
+        ranks: how many.
+        group: whether the ranks form a process group.
+    """
+
+    role: str
+    program: Callable[[Any], Any]
+    task: Any
+    ranks: int
+    group: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """What the learner writes.
+
+    Attributes:
+        task: what to write, as the notebook says it.
+        signature: the first line of the function.
+        check: (function, lab) -> findings, an empty list when it is right; what each finding says is still wrong.
+    """
+
+    task: str
+    signature: str
+    check: Callable[[Callable[..., Any], Any], list[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabSpec:
+    """One pitfall.
+
+    Attributes:
+        number, slug, title: number orders the labs and names the notebook.
+        question: the one question that the lab answers.
+        symptom: what a person would see, in one sentence.
+        minutes: for a learner.
+        ranks: the default number.
+        config: a frozen dataclass whose fields carry `help`, and `low`, `high` or `choices`, as metadata.
+        variants: the first is the default.
+        detectors: which questions are asked of a record, the lab's own first.
+        plan: (variant name or the learner's function, config, ranks, seed) -> the launches that the record needs.
+        exercise: what the learner writes.
+    """
+
+    number: int
+    slug: str
+    title: str
+    question: str
+    symptom: str
+    minutes: int
+    ranks: int
+    config: type
+    variants: tuple[Variant, ...]
+    detectors: tuple[str, ...]
+    plan: Callable[[Any, Any, int, int], list[RunPlan]]
+    exercise: Exercise
+
+    def variant(self, name: str) -> Variant:
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise UnknownName(f"variant of {self.slug}", name, [variant.name for variant in self.variants])
+
+    def configure(self, variant: Variant, settings: Mapping[str, Any]) -> Any:
+        """The configuration of one run: the lab's defaults, the variant's, then what the caller set, all checked."""
+        return configure(self.config, {**variant.defaults, **settings})
+
+
+def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None, choices: tuple = ()) -> Any:
+    """A configuration field with what `--set` and the panel need to know of it."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+
+
+def configure(config_type: type, settings: Mapping[str, Any]) -> Any:
+    """Make a configuration from names and values; words, as the command line gives them, are converted.
+
+    Raises:
+        UnknownName: a name that is not a field.
+        UsageError: a value of the wrong kind or out of range.
+    """
+    fields = {f.name: f for f in dataclasses.fields(config_type)}
+    unknown = [name for name in settings if name not in fields]
+    if unknown:
+        raise UnknownName("setting", unknown[0], fields)
+    return config_type(**{name: _checked(fields[name], value) for name, value in settings.items()})
+
+
+def _checked(described: dataclasses.Field, value: Any) -> Any:
+    default, meta = described.default, described.metadata
+    kind = meta.get("kind", type(default))
+    name = described.name
+    if value is None and default is None:
+        return None
+    try:
+        converted = _convert(value, kind)
+    except (TypeError, ValueError, OverflowError):
+        expected = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, kind.__name__)
+        raise UsageError(f"{name} must be {expected}; given {value!r}") from None
+    if meta.get("choices") and converted not in meta["choices"]:
+        raise UnknownName(name, converted, meta["choices"])
+    low, high = meta.get("low"), meta.get("high")
+    if (low is not None and converted < low) or (high is not None and converted > high):
+        bounds = f"from {low} to {high}" if high is not None else f"at least {low}"
+        raise UsageError(f"{name} must be {bounds}; given {converted}")
+    return converted
+
+
+def _convert(value: Any, kind: type) -> Any:
+    if kind is bool:
+        if isinstance(value, str) and value.lower() in ("true", "false", "1", "0"):
+            return value.lower() in ("true", "1")
+        if isinstance(value, bool):
+            return value
+        raise ValueError
+    if kind is int:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise ValueError
+        return int(value)
+    if kind is float:
+        if isinstance(value, bool) or not math.isfinite(float(value)):
+            raise ValueError
+        return float(value)
+    return kind(value)

@@ -1,0 +1,64 @@
+"""What a rank program is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..record.probe import Probe
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass
+class RankContext:
+    """One rank's view of the run. The process group is joined before the program starts, and left after it.
+
+    Attributes:
+        rank, local_rank, world_size, host: as in torch.distributed; a host is one network stack.
+        attempt: 0, and one more after each restart.
+        device: where this rank's tensors go.
+        backend: "gloo" or "nccl", or "none" for a program without a group.
+        config: the lab's configuration.
+        seed: the run's seed; what is derived from it, the program decides.
+        folder: the run's folder, the same for all ranks of a host.
+        probe: this rank's probe.
+        expect_steps: tell the progress bar how many steps are to come.
+    """
+
+    rank: int
+    local_rank: int
+    world_size: int
+    host: str
+    attempt: int
+    device: torch.device
+    backend: str
+    config: Any
+    seed: int
+    folder: Path
+    probe: Probe
+    expect_steps: Callable[[int], None]
+
+
+def worker_options(num_workers: int) -> dict[str, Any]:
+    """Arguments for a DataLoader inside a rank: its workers are forked (0.2 s; a forkserver takes 10) and die with the rank."""
+    if num_workers == 0:
+        return {"num_workers": 0}
+    return {"num_workers": num_workers, "multiprocessing_context": "fork", "worker_init_fn": die_with_parent}
+
+
+def die_with_parent(_worker_id: int = 0) -> None:
+    """Ask the kernel to end this process when its parent dies (Linux; elsewhere torch's own check takes 5 s)."""
+    import ctypes
+    import os
+    import signal
+    import sys
+
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() == 1:  # the parent went before the call
+            os._exit(1)

@@ -1,0 +1,75 @@
+"""Start ranks warm: a forkserver that has torch loaded, started once and kept.
+
+`fork` hangs from the second launch on (the parent has threads by then); `spawn` pays the import of torch in every rank.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing as mp
+import threading
+from collections.abc import Iterator
+from multiprocessing import forkserver, spawn
+
+PRELOAD = (
+    "torch",
+    "torch._dynamo",
+    "torch.distributed",
+    "torch.nn.parallel",
+    "torch.utils.data",
+    "torch.utils.data.distributed",
+    "numpy",
+    "msgspec",
+    "xxhash",
+    "cloudpickle",
+    "psutil",
+    "labkit.ranks.preloaded",
+)
+
+_lock = threading.Lock()
+_hidden = threading.local()
+_preparation_data = spawn.get_preparation_data
+
+
+def warm() -> None:
+    """Start the forkserver if it is not running. Returns at once; the first launch waits for what is left.
+
+    CUDA is never initialised in it: a context does not survive a fork.
+    """
+    with _lock:
+        mp.set_forkserver_preload(list(PRELOAD))
+        with _without_main():
+            forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide `__main__` from processes that this thread starts.
+
+    Otherwise each rank would execute the caller's script again, and one without a main guard would launch itself.
+    Programs defined in `__main__` travel by value instead.
+    """
+    spawn.get_preparation_data = _preparation_data_without_main
+    _hidden.on = True
+    try:
+        yield
+    finally:
+        _hidden.on = False
+
+
+def _preparation_data_without_main(name: str) -> dict:
+    data = _preparation_data(name)
+    if getattr(_hidden, "on", False):
+        data.pop("init_main_from_path", None)
+        data.pop("init_main_from_name", None)
+    return data
+
+
+@contextlib.contextmanager
+def starting_ranks() -> Iterator[None]:
+    """Context in which the elastic agent starts its processes: a warm server, `__main__` hidden."""
+    warm()
+    with _without_main():
+        yield
+
+

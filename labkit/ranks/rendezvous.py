@@ -1,0 +1,64 @@
+"""A rendezvous for the one agent of a single machine: at once, without a port and without a random delay.
+
+torch's c10d rendezvous sleeps up to 0.3 s at random and opens a TCP store, whose clients do reverse DNS.
+"""
+
+from __future__ import annotations
+
+from torch.distributed import HashStore, PrefixStore
+from torch.distributed.elastic.rendezvous import (
+    RendezvousClosedError,
+    RendezvousHandler,
+    RendezvousInfo,
+    RendezvousParameters,
+    RendezvousStoreInfo,
+    rendezvous_handler_registry,
+)
+
+BACKEND = "labkit-one-agent"
+
+
+class OneAgentRendezvous(RendezvousHandler):
+    """Every round is complete as soon as it is asked for; once closed, another round is refused (that is how Stop wins)."""
+
+    def __init__(self, parameters: RendezvousParameters) -> None:
+        self._run_id = parameters.run_id
+        self._store = HashStore()
+        self._round = 0
+        self._refuse = parameters.config["refuse"]
+
+    def get_backend(self) -> str:
+        return BACKEND
+
+    @property
+    def use_agent_store(self) -> bool:
+        # ranks meet through a FileStore of their own: the agent's store would hand a restart the dead attempt's addresses
+        return False
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        if self.is_closed():
+            raise RendezvousClosedError("the run was stopped")
+        self._round += 1
+        store = PrefixStore(f"{self._run_id}/{self._round}", self._store)
+        return RendezvousInfo(store, 0, 1, RendezvousStoreInfo("127.0.0.1", 0))
+
+    def is_closed(self) -> bool:
+        return self._refuse.is_set()
+
+    def set_closed(self) -> None:
+        self._refuse.set()
+
+    def num_nodes_waiting(self) -> int:
+        return 0
+
+    def get_run_id(self) -> str:
+        return self._run_id
+
+    def shutdown(self) -> bool:
+        return True
+
+
+def register() -> str:
+    """Make the handler known to torch's registry (again is fine) and return its name."""
+    rendezvous_handler_registry.register(BACKEND, OneAgentRendezvous)
+    return BACKEND

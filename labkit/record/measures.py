@@ -1,0 +1,350 @@
+"""Arrays and numbers out of records: what was read, by whom, in which order, and what it cost. Pure; no torch, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from .schema import RankLog, Record, Run, Span
+
+Key = Literal["id", "digest"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value with its unit, and its source where that differs from the record's."""
+
+    value: float | int | bool | str
+    unit: str = ""
+    source: str | None = None
+
+    def __str__(self) -> str:
+        if isinstance(self.value, bool):
+            return "yes" if self.value else "no"
+        if isinstance(self.value, int):
+            text = f"{self.value:,}"
+        elif isinstance(self.value, float):
+            text = f"{self.value:.4g}"
+        else:
+            text = self.value
+        return f"{text} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What every rank read in one epoch.
+
+    Attributes:
+        epoch: which.
+        key: whether samples are told apart by their ids or by a hash of their content.
+        batches: by rank, by step: an array of keys in the order in which they were read.
+        complete: every rank reached the end of the epoch.
+    """
+
+    epoch: int
+    key: Key
+    batches: tuple[tuple[np.ndarray, ...], ...]
+    complete: bool
+
+    @property
+    def world_size(self) -> int:
+        return len(self.batches)
+
+    @cached_property
+    def of_rank(self) -> tuple[np.ndarray, ...]:
+        """All keys that each rank read, in order."""
+        return tuple(np.concatenate(b) if b else np.empty(0, np.uint64) for b in self.batches)
+
+    @cached_property
+    def all_keys(self) -> np.ndarray:
+        return np.concatenate(self.of_rank)
+
+    @property
+    def total(self) -> int:
+        """Samples processed, by all ranks together."""
+        return len(self.all_keys)
+
+    @cached_property
+    def copies(self) -> tuple[np.ndarray, np.ndarray]:
+        """(keys, how often each was read by all ranks together)."""
+        return np.unique(self.all_keys, return_counts=True)
+
+    @property
+    def unique(self) -> int:
+        """Different samples read by all ranks together."""
+        return len(self.copies[0])
+
+    @cached_property
+    def ranks_reading(self) -> np.ndarray:
+        """For each key of `copies`, by how many ranks it was read."""
+        own = [np.unique(keys) for keys in self.of_rank]
+        return np.unique(np.concatenate(own), return_counts=True)[1]
+
+    @property
+    def across_ranks(self) -> int:
+        """Reads of a sample that another rank had read or would read: sum over samples of (ranks reading it - 1)."""
+        return int((self.ranks_reading - 1).sum())
+
+    @cached_property
+    def within_ranks(self) -> int:
+        """Reads of a sample that the same rank read before in this epoch."""
+        return sum(len(keys) - len(np.unique(keys)) for keys in self.of_rank)
+
+    @cached_property
+    def global_batches(self) -> tuple[np.ndarray, ...]:
+        """By step: the keys of all ranks together."""
+        steps = max((len(b) for b in self.batches), default=0)
+        return tuple(
+            np.concatenate([b[step] for b in self.batches if step < len(b)]) for step in range(steps)
+        )
+
+    @cached_property
+    def unique_shares(self) -> np.ndarray:
+        """By step: different samples of the global batch / its samples."""
+        return np.array([len(np.unique(keys)) / len(keys) for keys in self.global_batches if len(keys)])
+
+    @cached_property
+    def full_steps(self) -> np.ndarray:
+        """By step: whether every rank had a batch of the full size (all are full where none is larger)."""
+        largest = max((len(keys) for b in self.batches for keys in b), default=0)
+        return np.array(
+            [
+                all(step < len(b) and len(b[step]) == largest for b in self.batches)
+                for step in range(len(self.global_batches))
+            ]
+        )
+
+    @property
+    def unique_share_of_global_batch(self) -> float:
+        """Mean over the steps with full batches (over all, where none is full)."""
+        shares = self.unique_shares
+        full = self.full_steps[: len(shares)]
+        return float(shares[full].mean() if full.any() else shares.mean())
+
+    @cached_property
+    def identical_steps(self) -> float:
+        """Share of steps in which all ranks read the same samples in the same order, and not one sample alone."""
+        same = [
+            len({b[step].tobytes() for b in self.batches if step < len(b)}) == 1 and len(np.unique(keys)) > 1
+            for step, keys in enumerate(self.global_batches)
+        ]
+        return sum(same) / len(same) if same and self.world_size > 1 else 0.0
+
+
+def epochs(run: Run, name: str = "train") -> list[int]:
+    """Epochs in which samples of this name were recorded."""
+    return sorted({step.epoch for log in run.ranks for step in log.steps if name in step.digests})
+
+
+def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> Reads:
+    """What every rank read in an epoch; by ids where all steps have them, unless `key` says otherwise."""
+    steps = [[s for s in log.steps if s.epoch == epoch and name in s.digests] for log in run.ranks]
+    if key is None:
+        key = "id" if all(name in s.ids for of_rank in steps for s in of_rank) else "digest"
+    pick: Callable = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
+    dtype = np.int64 if key == "id" else np.uint64
+    batches = tuple(tuple(np.array(pick(s), dtype) for s in of_rank) for of_rank in steps)
+    return Reads(epoch, key, batches, all(_ended(log, epoch) for log in run.ranks))
+
+
+def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads | None:
+    """The first epoch, or None if no samples were recorded."""
+    found = epochs(run, name)
+    return reads(run, found[0], key, name) if found else None
+
+
+def _ended(log: RankLog, epoch: int) -> bool:
+    return any(event.name == "epoch_end" and event.fields.get("epoch") == epoch for event in log.events)
+
+
+def dataset_size(run: Run) -> int | None:
+    """The size N of the data that an epoch should cover, if the program declared it."""
+    size = run.fact("dataset_size")
+    return int(size) if isinstance(size, (int, float)) and size > 0 else None
+
+
+def sampler_padding(num_samples: int, world_size: int) -> int:
+    """Samples that a distributed sampler repeats so that every rank gets equally many: ceil(N/W)·W - N."""
+    return -num_samples % world_size
+
+
+def padding(seen: Reads, num_samples: int | None) -> int:
+    """Repeated reads that a sampler's padding explains; 0 where the number of reads shows that there was none."""
+    if num_samples is None or not seen.complete:
+        return 0
+    expected = sampler_padding(num_samples, seen.world_size)
+    return seen.total - seen.unique if seen.total == num_samples + expected and seen.unique == num_samples else 0
+
+
+def rank_overlap(seen: Reads, num_samples: int | None) -> float:
+    """Share of the samples read that more than one rank read, padding left out."""
+    shared = int((seen.ranks_reading > 1).sum())
+    return max(0, shared - padding(seen, num_samples)) / seen.unique
+
+
+def same_order(first: Reads, second: Reads) -> np.ndarray:
+    """By rank: share of positions at which two epochs have the same sample."""
+    shares = []
+    for one, two in zip(first.of_rank, second.of_rank, strict=True):
+        length = min(len(one), len(two))
+        shares.append(float((one[:length] == two[:length]).mean()) if length else 0.0)
+    return np.array(shares)
+
+
+def order_repeats(run: Run) -> bool | None:
+    """Whether every rank read the second epoch in the order of the first; None with fewer than two epochs."""
+    found = epochs(run)
+    if len(found) < 2:
+        return None
+    return bool((same_order(reads(run, found[0]), reads(run, found[1])) == 1.0).all())
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Validation samples, and how many of them some rank trained on.
+
+    Attributes:
+        validation: different validation samples over all ranks.
+        leaked: of these, trained on by any rank in any epoch.
+        key: how samples are told apart.
+    """
+
+    validation: int
+    leaked: int
+    key: Key
+
+    @property
+    def share(self) -> float:
+        return self.leaked / self.validation
+
+
+def validation_leak(run: Run, name: str = "validation", train_name: str = "train") -> Leak | None:
+    """What of the validation data was trained on; None where no validation was recorded."""
+    passes = [seen for log in run.ranks for seen in log.seen if seen.name == name]
+    steps = [s for log in run.ranks for s in log.steps if train_name in s.digests]
+    if not passes or not steps:
+        return None
+    by_id = all(seen.ids for seen in passes) and all(train_name in s.ids for s in steps)
+    held_out = {key for seen in passes for key in (seen.ids if by_id else seen.digests)}
+    trained = {key for s in steps for key in (s.ids if by_id else s.digests)[train_name]}
+    return Leak(len(held_out), len(held_out & trained), "id" if by_id else "digest")
+
+
+def expected_unique_share(num_samples: int, batch: int, world_size: int) -> float:
+    """Unique share of a global batch when each rank shuffles all N samples for itself: N(1-(1-B/N)^W)/(W·B)."""
+    batch = min(batch, num_samples)
+    return num_samples * (1 - (1 - batch / num_samples) ** world_size) / (world_size * batch)
+
+
+def union_ns(spans: Iterable[Span]) -> int:
+    """Length of the union of intervals: spans that queue or overlap are not counted twice."""
+    total, reach = 0, None
+    for start, end in sorted((span.start_ns, span.end_ns) for span in spans):
+        if reach is None or start > reach:
+            total, reach = total + end - start, end
+        elif end > reach:
+            total, reach = total + end - reach, end
+    return total
+
+
+def lane_shares(log: RankLog) -> dict[str, float]:
+    """Share of a rank's time in steps that each lane covers. Lanes may overlap, so the sum may exceed 1."""
+    elapsed = sum(step.end_ns - step.start_ns for step in log.steps)
+    lanes = sorted({span.lane for step in log.steps for span in step.spans})
+    return {
+        lane: sum(union_ns(s for s in step.spans if s.lane == lane) for step in log.steps) / elapsed for lane in lanes
+    }
+
+
+def comm_share(run: Run) -> float | None:
+    """Share of the steps' time in which a collective was under way, mean over ranks; None where none was timed."""
+    shares = [lane_shares(log).get("comm") for log in run.ranks if log.steps]
+    known = [share for share in shares if share is not None]
+    return float(np.mean(known)) if known else None
+
+
+@dataclass(frozen=True)
+class LossCurve:
+    """Loss over the whole global batch, by step.
+
+    Attributes:
+        loss_global: mean of the ranks' losses, weighted by their samples.
+        samples: samples processed by all ranks together, up to and with the step.
+        time_s: seconds since the first step began on rank 0.
+    """
+
+    loss_global: np.ndarray
+    samples: np.ndarray
+    time_s: np.ndarray
+
+
+def loss_curve(run: Run) -> LossCurve:
+    """The run's loss against samples and against time."""
+    logs = [log.steps for log in run.ranks]
+    count = min(len(steps) for steps in logs)
+    losses = np.array([[s.scalar("loss_local") for s in steps[:count]] for steps in logs])
+    sizes = np.array([[s.scalar("batch_samples") for s in steps[:count]] for steps in logs])
+    ends = np.array([s.end_ns for s in logs[0][:count]], dtype=np.int64)
+    start = logs[0][0].start_ns if count else 0
+    return LossCurve(
+        loss_global=(losses * sizes).sum(0) / sizes.sum(0),
+        samples=sizes.sum(0).cumsum(),
+        time_s=(ends - start) / 1e9,
+    )
+
+
+def clock_offsets(run: Run) -> np.ndarray:
+    """By rank: nanoseconds to subtract from its times so that the common barrier is at 0 on every host."""
+    return np.array([log.head.barrier_ns for log in run.ranks], dtype=np.int64)
+
+
+def weights_gap(run: Run, reference: Run) -> float | None:
+    """Relative distance |w - w_ref| / |w_ref| (Euclidean) of the final weights; None where either is missing."""
+    own, other = run.arrays.get("weights"), reference.arrays.get("weights")
+    if own is None or other is None or own.shape != other.shape:
+        return None
+    return float(np.linalg.norm(own - other) / np.linalg.norm(other))
+
+
+def weights_equal(run: Run, reference: Run) -> bool | None:
+    """Whether the final weights are equal to the bit, by their hashes; None where either is missing."""
+    hashes = [log.digests.get("weights") for log in (*run.ranks, *reference.ranks)]
+    return None if None in hashes else len(set(hashes)) == 1
+
+
+def data_measures(record: Record) -> dict[str, Quantity]:
+    """The measures of what was read, by name, of the first epoch where an epoch is meant."""
+    run = record.run
+    seen = first_epoch(run)
+    found: dict[str, Quantity] = {}
+    if seen is not None and seen.total:
+        size = dataset_size(run)
+        found["samples_per_epoch"] = Quantity(seen.total, "samples")
+        found["unique_samples"] = Quantity(seen.unique, "samples")
+        if size is not None:
+            found["coverage"] = Quantity(seen.unique / size, "of the data set")
+        found["copies_max"] = Quantity(int(seen.copies[1].max()), "reads of one sample")
+        found["padding"] = Quantity(padding(seen, size), "samples")
+        found["unique_share_of_global_batch"] = Quantity(seen.unique_share_of_global_batch, "of its samples")
+        repeats = order_repeats(run)
+        if repeats is not None:
+            found["order_repeats"] = Quantity(repeats)
+        if run.world_size > 1:
+            found["rank_overlap"] = Quantity(rank_overlap(seen, size), "of the samples read")
+    leak = validation_leak(run)
+    if leak is not None:
+        found["val_leak"] = Quantity(leak.share, "of the validation samples")
+    share = comm_share(run)
+    if share is not None:
+        found["comm_share"] = Quantity(share, "of step time")
+    if "single" in record.runs:
+        gap, equal = weights_gap(run, record.runs["single"]), weights_equal(run, record.runs["single"])
+        if gap is not None:
+            found["weights_gap_to_single"] = Quantity(gap, "relative")
+        if equal is not None:
+            found["weights_equal_single"] = Quantity(equal)
+    return found

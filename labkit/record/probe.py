@@ -1,0 +1,272 @@
+"""The probe: what a program writes with, on its own rank.
+
+One line of JSON a step, written when the step ends, so that a SIGKILLed rank leaves every step that it finished.
+The hot path is kept under 30 µs a step (tests/benchmarks measures it): no object is made for a span until the line is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import xxhash
+
+from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
+
+if TYPE_CHECKING:
+    import torch
+
+_now = time.monotonic_ns
+_row_hash = xxhash.xxh3_64_intdigest
+
+
+class _OpenSpan:
+    """A span that is open; closed also when the body raises."""
+
+    __slots__ = ("_lane", "_name", "_probe", "_start")
+
+    def __init__(self, probe: Probe, name: str, lane: Lane) -> None:
+        self._probe, self._name, self._lane = probe, name, lane
+
+    def __enter__(self) -> None:
+        self._start = _now()
+
+    def __exit__(self, *_: object) -> None:
+        self._probe._spans.append((self._name, self._lane, self._start, _now()))
+
+
+class Probe:
+    """Write what one rank sees into one file.
+
+    *Called on* every rank. No collective is made.
+
+    Args:
+        path: the rank's file; its folder exists.
+        rank, local_rank, world_size, host, attempt, device, backend, threads: as in `Head`.
+        barrier_ns: the monotonic clock as this rank left the barrier that all ranks share.
+        on_step: called with the number of each step as it begins (progress, injected faults).
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        rank: int = 0,
+        local_rank: int = 0,
+        world_size: int = 1,
+        host: str = "localhost",
+        attempt: int = 0,
+        device: str = "cpu",
+        backend: str = "none",
+        threads: int = 1,
+        barrier_ns: int | None = None,
+        on_step: Callable[[int], None] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.step = -1
+        self._head = Head(
+            schema=SCHEMA_VERSION,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+            host=host,
+            pid=os.getpid(),
+            attempt=attempt,
+            device=device,
+            backend=backend,
+            threads=threads,
+            barrier_ns=_now() if barrier_ns is None else barrier_ns,
+        )
+        self._on_step = on_step
+        self._encode = msgspec.json.Encoder().encode
+        self._fd = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND, 0o644)
+        self._head_written = False
+        self._epoch = 0
+        self._in_step = False
+        self._start = 0
+        self._spans: list[tuple[str, str, int, int]] = []
+        self._scalars: dict[str, float | str] = {}
+        self._counts: dict[str, int] = {}
+        self._digests: dict[str, list[int]] = {}
+        self._ids: dict[str, list[int]] = {}
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def declare(self, **facts: int | float | str | bool) -> None:
+        """State facts about the program (dataset_size=…, batch_size=…). Before the first step."""
+        if self._head_written:
+            raise RuntimeError(f"declare({', '.join(facts)}) came after the first step; call it before")
+        self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **facts})
+
+    def begin_step(self, epoch: int = 0) -> int:
+        """Open the next step and return its number."""
+        if self._in_step:
+            self.end_step()
+        self.step += 1
+        self._epoch = epoch
+        if self._on_step is not None:
+            self._on_step(self.step)
+        self._in_step = True
+        self._start = _now()
+        return self.step
+
+    def end_step(self) -> None:
+        """Close the step and write its line."""
+        if not self._head_written:
+            self._write_head()
+        line = {"kind": "step", "step": self.step, "epoch": self._epoch, "start_ns": self._start, "end_ns": _now()}
+        if self._spans:
+            line["spans"] = self._spans
+        if self._scalars:
+            line["scalars"] = self._scalars
+        if self._counts:
+            line["counts"] = self._counts
+        if self._digests:
+            line["digests"] = self._digests
+        if self._ids:
+            line["ids"] = self._ids
+        os.write(self._fd, self._encode(line) + b"\n")
+        self._spans, self._scalars, self._counts, self._digests, self._ids = [], {}, {}, {}, {}
+        self._in_step = False
+
+    def batches(
+        self,
+        loader: Iterable[Sequence[torch.Tensor]],
+        *,
+        epoch: int = 0,
+        name: str = "train",
+        max_steps: int | None = None,
+    ) -> Iterator[Sequence[torch.Tensor]]:
+        """Yield the loader's batches, each in a step of its own: fetching is a `data` span, every sample is digested.
+
+        An `epoch_end` event tells a whole epoch from one that was cut short.
+
+        Args:
+            loader: yields (inputs, targets) or (inputs, targets, ids); ids are recorded where given.
+            epoch: recorded with each step.
+            name: under which the samples are recorded.
+            max_steps: stop once the probe has counted this many steps in all epochs together.
+        """
+        iterator = iter(loader)
+        while max_steps is None or self.step + 1 < max_steps:
+            self.begin_step(epoch)
+            start = _now()
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                self._abandon_step()
+                self.event("epoch_end", epoch=epoch)
+                return
+            self._spans.append(("fetch", "data", start, _now()))
+            self.samples(name, batch[0], batch[2] if len(batch) > 2 else None)
+            try:
+                yield batch
+            finally:
+                self.end_step()
+
+    def _abandon_step(self) -> None:
+        self.step -= 1
+        self._in_step = False
+        self._spans = []
+
+    def span(self, name: str, lane: Lane = "compute") -> _OpenSpan:
+        """A context that records an interval; closed also when its body raises."""
+        return _OpenSpan(self, name, lane)
+
+    def add_span(self, name: str, lane: Lane, start_ns: int, end_ns: int) -> None:
+        """Record an interval that was timed elsewhere, such as in the callback of a collective (any thread)."""
+        self._spans.append((name, lane, start_ns, end_ns))
+
+    def scalar(self, name: str, value: float) -> None:
+        """Record a number of this step. JSON has no NaN and no infinity: those are written as words."""
+        self._scalars[name] = value if value - value == 0 else repr(float(value))
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a counter of this step (bytes, collectives)."""
+        self._counts[name] = self._counts.get(name, 0) + amount
+
+    def samples(self, name: str, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None) -> None:
+        """Record which samples this step read: an xxh3 hash of each row, and the ids where the data has them.
+
+        The hash is of a sample's bytes, in order; `torch.hash_tensor` would ignore the order of the elements.
+        """
+        self._digests[name] = digest_rows(batch)
+        if ids is not None:
+            self._ids[name] = _as_ints(ids)
+
+    def seen(self, name: str, epoch: int, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None) -> None:
+        """Record samples that were read outside a step (a validation pass)."""
+        self._write(Seen(name, epoch, digest_rows(batch), [] if ids is None else _as_ints(ids)))
+
+    def digest(self, name: str, tensors: Iterable[torch.Tensor]) -> str:
+        """Record one hash over the bytes of several tensors, in order, and return it."""
+        value = digest_tensors(tensors)
+        self._write(Digest(name, value))
+        return value
+
+    def array(self, name: str, values: np.ndarray) -> None:
+        """Keep a whole array (final weights) beside the file; written at `close`. Only rank 0's is read back."""
+        self._arrays[name] = np.array(values, copy=True)
+
+    def event(self, name: str, **fields: int | float | str | bool) -> None:
+        """Record something that happened now; written at once."""
+        self._write(Event(name, self.step, _now(), fields))
+
+    def close(self, finished: bool = True) -> None:
+        """Write what is open and end the file; `finished=False` leaves it without its end mark. Again is harmless."""
+        if self._fd < 0:
+            return
+        if self._in_step:
+            self.end_step()
+        if finished:
+            self._write(End(self.step + 1, _now()))
+            if self._arrays:
+                np.savez(self.path.with_suffix(".npz"), **self._arrays)  # pyright: ignore[reportArgumentType]
+        os.close(self._fd)
+        self._fd = -1
+
+    def _write(self, line: Any) -> None:
+        if not self._head_written:
+            self._write_head()
+        os.write(self._fd, self._encode(line) + b"\n")
+
+    def _write_head(self) -> None:
+        self._head_written = True
+        os.write(self._fd, self._encode(self._head) + b"\n")
+
+
+def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:
+    """64-bit xxh3 of each sample's bytes: [B, …] -> B integers. On a GPU tensor this copies to the host."""
+    rows = batch if isinstance(batch, np.ndarray) else _as_numpy(batch)
+    if not rows.flags.c_contiguous:
+        rows = np.ascontiguousarray(rows)
+    if rows.ndim == 1:
+        rows = rows[:, None]
+    return list(map(_row_hash, rows))
+
+
+def digest_tensors(tensors: Iterable[torch.Tensor]) -> str:
+    """128-bit xxh3 over the bytes of several tensors, in order, as hex."""
+    state = xxhash.xxh3_128()
+    for tensor in tensors:
+        state.update(np.ascontiguousarray(_as_numpy(tensor)).data)
+    return state.hexdigest()
+
+
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """The tensor's bits as an array; numpy has no bfloat16 or float8, whose bytes stand for them."""
+    tensor = tensor.detach().cpu()
+    try:
+        return tensor.numpy()
+    except TypeError:
+        import torch
+
+        return tensor.contiguous().reshape(-1, 1).view(torch.uint8).reshape(*tensor.shape, -1).numpy()
+
+
+def _as_ints(ids: torch.Tensor | Sequence[int]) -> list[int]:
+    return ids.tolist() if hasattr(ids, "tolist") else list(ids)  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,182 @@
+"""The lines of a rank's file, and the nouns above them: Run, Record, Provenance.
+
+A rank writes JSON lines: one `Head`, a `Step` for each step, `Event`s and `Digest`s where they happen, one `End` if it
+finished. Times are nanoseconds of the rank's monotonic clock; `Head.barrier_ns` was stamped by all ranks as they left
+one barrier, which is what aligns the clocks of several hosts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+SCHEMA_VERSION = 1
+
+Lane = Literal["compute", "comm", "data", "checkpoint", "idle"]
+Source = Literal["measured", "recorded", "simulated", "quoted"]
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    """An interval on one lane of one rank."""
+
+    name: str
+    lane: Lane
+    start_ns: int
+    end_ns: int
+
+
+class Head(msgspec.Struct, frozen=True, tag="head", tag_field="kind"):
+    """Who wrote the file."""
+
+    schema: int
+    rank: int
+    local_rank: int
+    world_size: int
+    host: str
+    pid: int
+    attempt: int
+    device: str
+    backend: str
+    threads: int
+    barrier_ns: int
+    facts: dict[str, int | float | str | bool] = {}
+    """What the program declares of itself: dataset_size, batch_size, workers and the like."""
+
+
+class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):
+    """One step as one rank saw it."""
+
+    step: int
+    epoch: int
+    start_ns: int
+    end_ns: int
+    spans: list[Span] = []
+    scalars: dict[str, float | str] = {}
+    counts: dict[str, int] = {}
+    digests: dict[str, list[int]] = {}
+    ids: dict[str, list[int]] = {}
+
+    def scalar(self, name: str) -> float:
+        """The value of a scalar; JSON has no NaN, so those are written as words."""
+        return float(self.scalars[name])
+
+
+class Event(msgspec.Struct, frozen=True, tag="event", tag_field="kind"):
+    """Something that happened once: a fault fired, a restart, a checkpoint, the end of an epoch."""
+
+    name: str
+    step: int
+    time_ns: int
+    fields: dict[str, int | float | str | bool] = {}
+
+
+class Seen(msgspec.Struct, frozen=True, tag="seen", tag_field="kind"):
+    """Samples seen outside a step (a validation pass)."""
+
+    name: str
+    epoch: int
+    digests: list[int]
+    ids: list[int] = []
+
+
+class Digest(msgspec.Struct, frozen=True, tag="digest", tag_field="kind"):
+    """A hash of a whole thing, such as the final weights. Equal hashes mean equal bits."""
+
+    name: str
+    value: str
+
+
+class End(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
+    """The rank finished on its own; a file without it is of a rank that was ended."""
+
+    steps: int
+    time_ns: int
+
+
+Line = Head | Step | Event | Seen | Digest | End
+
+
+class RankLog(msgspec.Struct, frozen=True):
+    """All that one rank wrote in one attempt."""
+
+    head: Head
+    steps: tuple[Step, ...]
+    events: tuple[Event, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    digests: dict[str, str] = {}
+    finished: bool = False
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What the ranks of one launch wrote, by rank (the last attempt; `attempts` counts them)."""
+
+    role: str
+    ranks: tuple[RankLog, ...]
+    wall_s: float
+    """Seconds from the launch to the last rank's exit, as the launcher saw it."""
+    attempts: int = 1
+    arrays: dict[str, np.ndarray] = {}
+    """Whole arrays that rank 0 left, such as the final weights, by name."""
+
+    @property
+    def world_size(self) -> int:
+        return len(self.ranks)
+
+    def fact(self, name: str, default: object = None) -> object:
+        """A fact that rank 0 declared."""
+        return self.ranks[0].head.facts.get(name, default)
+
+
+class Provenance(msgspec.Struct, frozen=True):
+    """Where the numbers come from. Every number that a person sees carries one."""
+
+    source: Source
+    device: str
+    backend: str
+    world_size: int
+    torch: str
+    seed: int
+    date: str
+    labkit: str = ""
+    python: str = ""
+    system: str = ""
+
+    def label(self) -> str:
+        """One line, as figures print it."""
+        return (
+            f"{self.source} {self.date[:10]} · {self.device} · {self.world_size} rank{'s' * (self.world_size != 1)} · "
+            f"{self.backend} · torch {self.torch} · seed {self.seed}"
+        )
+
+
+class Record(msgspec.Struct, frozen=True, dict=True):
+    """The runs that a verdict needs, by role: "variant" is the one under study, the others are its references."""
+
+    lab: str
+    variant: str
+    config: dict[str, int | float | str | bool | None]
+    provenance: Provenance
+    runs: dict[str, Run]
+    folder: Path | None = None
+
+    @property
+    def run(self) -> Run:
+        """The run under study."""
+        return self.runs["variant"]
+
+    def __repr__(self) -> str:
+        run = self.run
+        steps = max(len(log.steps) for log in run.ranks)
+        roles = ", ".join(sorted(self.runs))
+        return (
+            f"Record({self.lab} / {self.variant}: {run.world_size} ranks, {steps} steps, {run.wall_s:.2f} s; runs: {roles})\n"
+            f"  {self.provenance.label()}"
+        )
+
+    def _repr_html_(self) -> str:
+        from ..view.cards import record_card  # the one listed exception to the import rule
+
+        return record_card(self)

@@ -1,0 +1,181 @@
+"""Read and keep records: a folder with `record.json` and, for each role, a file a rank.
+
+Nothing is a pickle. A line that cannot be read is an error that names the file and the line; only the last line of a
+rank that was killed may be cut short, and then the file has no end mark either.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import platformdirs
+
+from ..errors import RecordError
+from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, Provenance, RankLog, Record, Run, Seen, Step
+
+KEPT_RUNS = 50
+_decoder = msgspec.json.Decoder(Line)
+
+
+class _RunEntry(msgspec.Struct, frozen=True):
+    wall_s: float
+    attempts: int
+
+
+class _RecordFile(msgspec.Struct, frozen=True):
+    schema: int
+    lab: str
+    variant: str
+    config: dict[str, Any]
+    provenance: Provenance
+    runs: dict[str, _RunEntry]
+
+
+def rank_file(folder: Path, rank: int, attempt: int = 0) -> Path:
+    """Where a rank writes: rank-00003.jsonl, and rank-00003.attempt1.jsonl after a restart."""
+    return folder / (f"rank-{rank:05d}" + (f".attempt{attempt}" if attempt else "") + ".jsonl")
+
+
+def runs_folder() -> Path:
+    """The user's cache folder for runs (LABKIT_CACHE overrides its parent)."""
+    import os
+
+    base = os.environ.get("LABKIT_CACHE") or platformdirs.user_cache_dir("labkit")
+    return Path(base) / "runs"
+
+
+def new_folder(where: Path | str | None, name: str) -> Path:
+    """Make the folder of a new record: `where` itself if given (it must be empty or new), else one in the cache."""
+    if where is None:
+        parent = runs_folder()
+        parent.mkdir(parents=True, exist_ok=True)
+        _forget_old(parent)
+        folder = parent / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}-{uuid.uuid4().hex[:6]}"
+    else:
+        folder = Path(where).expanduser()
+        if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+            raise RecordError(f"{folder} is not an empty folder; give --record a new folder, so that no run is overwritten")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordError(f"cannot make the record folder {folder}: {error.strerror}; choose another with --record") from error
+    return folder
+
+
+def _forget_old(parent: Path) -> None:
+    """Keep the newest runs. One that may still be running (no record.json, under a day old) is left alone."""
+    aged = sorted((path for path in parent.iterdir() if path.is_dir()), key=lambda path: path.name)
+    for path in aged[: max(0, len(aged) - KEPT_RUNS + 1)]:
+        try:
+            if (path / "record.json").exists() or time.time() - path.stat().st_mtime > 86400:
+                shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            continue  # another process forgot it first
+
+
+def latest() -> Path:
+    """The newest complete record in the cache."""
+    parent = runs_folder()
+    found = sorted(path.parent for path in parent.glob("*/record.json")) if parent.is_dir() else []
+    if not found:
+        raise RecordError(f"no record in {parent} yet; make one with: labkit run duplicate-data")
+    return found[-1]
+
+
+def read_rank(path: Path) -> RankLog:
+    """Decode one rank's file."""
+    head: Head | None = None
+    steps: list[Step] = []
+    events: list[Event] = []
+    seen: list[Seen] = []
+    digests: dict[str, str] = {}
+    finished = False
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}") from error
+    lines = data.split(b"\n")
+    for number, raw in enumerate(lines, start=1):
+        if not raw:
+            continue
+        try:
+            line = _decoder.decode(raw)
+        except msgspec.DecodeError as error:
+            if number == len(lines):
+                break  # no newline after it: the rank was killed while writing, which `finished` says already
+            raise RecordError(f"{path}, line {number}: {error}; the file is damaged or not a labkit record") from error
+        match line:
+            case Head():
+                if line.schema != SCHEMA_VERSION:
+                    raise RecordError(
+                        f"{path}, line {number}: schema {line.schema}, this labkit reads {SCHEMA_VERSION}; "
+                        "read it with the labkit that wrote it, or run the lab again"
+                    )
+                head = line
+            case Step():
+                steps.append(line)
+            case Event():
+                events.append(line)
+            case Seen():
+                seen.append(line)
+            case Digest():
+                digests[line.name] = line.value
+            case End():
+                finished = True
+    if head is None:
+        raise RecordError(f"{path}: no head line; the rank ended before its first step")
+    return RankLog(head, tuple(steps), tuple(events), tuple(seen), digests, finished)
+
+
+def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
+    """Read what the ranks of one launch left in `folder` (the last attempt of each)."""
+    logs = []
+    for rank in range(len({path.name[:10] for path in folder.glob("rank-*.jsonl")})):
+        candidates = [rank_file(folder, rank, attempt) for attempt in reversed(range(attempts))]
+        path = next((path for path in candidates if path.exists()), None)
+        if path is None:
+            raise RecordError(f"{folder}: rank {rank} left no file among {len(candidates)} attempt(s)")
+        logs.append(read_rank(path))
+    if not logs:
+        raise RecordError(f"{folder}: no rank-*.jsonl in it; is it a labkit record?")
+    arrays: dict[str, np.ndarray] = {}
+    for path in folder.glob("rank-00000*.npz"):
+        with np.load(path, allow_pickle=False) as kept:
+            arrays.update({name: kept[name] for name in kept.files})
+    return Run(role, tuple(logs), wall_s, attempts, arrays)
+
+
+def write_record(record: Record) -> None:
+    """Write `record.json` into the record's folder, last and at once: a folder that has it is complete."""
+    assert record.folder is not None
+    entries = {role: _RunEntry(run.wall_s, run.attempts) for role, run in record.runs.items()}
+    content = _RecordFile(SCHEMA_VERSION, record.lab, record.variant, record.config, record.provenance, entries)
+    aside = record.folder / "record.json.part"
+    aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1))
+    aside.replace(record.folder / "record.json")
+
+
+def read_record(folder: Path | str) -> Record:
+    """Read a record back, from its folder or its record.json."""
+    folder = Path(folder).expanduser()
+    if folder.name == "record.json":
+        folder = folder.parent
+    path = folder / "record.json"
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
+    except OSError as error:
+        raise RecordError(
+            f"no record at {folder} ({error.strerror}: record.json); give the folder that `labkit run --record` wrote"
+        ) from error
+    except msgspec.DecodeError as error:
+        raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
+    if content.schema != SCHEMA_VERSION:
+        raise RecordError(f"{path}: schema {content.schema}, this labkit reads {SCHEMA_VERSION}; run the lab again")
+    runs = {role: read_run(folder / role, role, run.wall_s, run.attempts) for role, run in content.runs.items()}
+    return Record(content.lab, content.variant, content.config, content.provenance, runs, folder)

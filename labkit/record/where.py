@@ -1,0 +1,27 @@
+"""How a place in a program is named to a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_TRAVELLED = "<dynamic-code>"  # what cloudpickle calls the file of a function that it carries by value
+
+
+def short_path(file: str, origin: str = "") -> str:
+    """A path to show: relative to the package or to the working folder; a notebook's cell by that name.
+
+    Args:
+        file: a frame's file name.
+        origin: the file in which the program was written, for a function that travelled by value.
+    """
+    if file == _TRAVELLED and origin:
+        file = origin
+    if "ipykernel_" in file or file.startswith("<"):
+        return "notebook cell"
+    path = Path(file)
+    if path.is_relative_to(_PACKAGE):
+        return f"labkit/{path.relative_to(_PACKAGE).as_posix()}"
+    if path.is_relative_to(Path.cwd()):
+        return path.relative_to(Path.cwd()).as_posix()
+    return file

@@ -1,0 +1,1 @@
+"""What the labs train: small real models on real data, and one plain reference loop."""

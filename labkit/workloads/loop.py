@@ -1,0 +1,91 @@
+"""One plain training loop, the same for every lab and every reference: what differs is the loader that it is given."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from ..record.probe import Probe
+
+
+def train(
+    model: nn.Module,
+    loader_of_epoch: Callable[[int], Iterable[Sequence[torch.Tensor]]],
+    probe: Probe,
+    *,
+    epochs: int,
+    lr: float,
+    momentum: float = 0.9,
+    max_steps: int | None = None,
+    device: torch.device | str = "cpu",
+    after_epoch: Callable[[int], None] | None = None,
+) -> None:
+    """Train with SGD and cross-entropy (the mean over a batch), recording each step.
+
+    *Called on* every rank. Collectives: those of the model that is given, if it is distributed.
+
+    Args:
+        model: plain, or wrapped in DistributedDataParallel.
+        loader_of_epoch: gives the batches of an epoch: (inputs [B, …], targets [B], ids [B]).
+        epochs, lr, momentum: as usual.
+        max_steps: cap over all epochs.
+        after_epoch: called at the end of each epoch, outside the steps.
+    """
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
+    for epoch in range(epochs):
+        for inputs, targets, *_ in probe.batches(loader_of_epoch(epoch), epoch=epoch, max_steps=max_steps):
+            with probe.span("forward"):
+                loss = nn.functional.cross_entropy(model(inputs.to(device)), targets.to(device))
+            with probe.span("backward"):
+                optimizer.zero_grad()
+                loss.backward()
+            with probe.span("optimizer"):
+                optimizer.step()
+            probe.scalar("loss_local", loss.item())
+            probe.scalar("batch_samples", len(targets))
+        if after_epoch is not None:
+            after_epoch(epoch)
+
+
+def wrap_ddp(model: nn.Module, probe: Probe, device: torch.device) -> DistributedDataParallel:
+    """Wrap in DistributedDataParallel, with each all-reduce timed from its start to its completion.
+
+    *Called on* every rank. A communication hook takes over the division by the number of ranks, which DDP otherwise does
+    itself; dividing before the sum is what DDP does too, so the bits are the same.
+    """
+    wrapped = DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None)
+
+    # not annotated: DDP wants its own class as the annotation, and with lazy annotations it would see a string
+    def all_reduce(_state, bucket):
+        gradients = bucket.buffer()
+        started = time.monotonic_ns()
+        gradients.div_(dist.get_world_size())
+        future = dist.all_reduce(gradients, async_op=True).get_future()
+        probe.count("all_reduce")
+        probe.count("all_reduce_bytes", gradients.numel() * gradients.element_size())
+
+        def completed(done: torch.futures.Future) -> torch.Tensor:
+            probe.add_span("all_reduce", "comm", started, time.monotonic_ns())
+            return done.value()[0]
+
+        return future.then(completed)
+
+    wrapped.register_comm_hook(None, all_reduce)
+    return wrapped
+
+
+def keep_weights(model: nn.Module, probe: Probe) -> None:
+    """Record the final weights: their hash (equal hashes are equal bits) and, for gaps, their values.
+
+    *Called on* every rank; only rank 0's values are read back.
+    """
+    plain = model.module if isinstance(model, DistributedDataParallel) else model
+    probe.digest("weights", plain.parameters())
+    flat = torch.cat([parameter.detach().reshape(-1).double() for parameter in plain.parameters()])
+    probe.array("weights", flat.cpu().numpy().astype(np.float64))
