@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import difflib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from . import __version__, detect, labs
+from . import detect, labs
 from .detect.verdict import Verdicts
 from .errors import UnknownName, UsageError
-from .labs.spec import LabSpec, RunPlan, Variant
-from .ranks.backend import Placement, choose, threads_per_rank, visible_gpus
+from .labs.spec import LabSpec
 from .ranks.faults import Fault
-from .ranks.join import outer_place, run_joined
-from .ranks.launch import DEADLINE_S, Control, Launched, Progress, launch
+from .ranks.join import Place, outer_place
+from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .record import measures, store
 from .record.measures import Quantity
-from .record.schema import Provenance, Record
-
-OnProgress = Callable[[str, Progress], None]
+from .record.schema import Record
+from .runner import OnProgress, Request, execute, help_along, provenance_of
 
 
 def lab(slug: str) -> Lab:
@@ -67,7 +64,7 @@ class Lab:
 
     def run(
         self,
-        variant: str | Callable[..., Iterable] = "broken",
+        variant: str | Callable[..., Iterable] | None = None,
         *,
         ranks: int | None = None,
         seed: int = 0,
@@ -85,7 +82,7 @@ class Lab:
         Started inside torchrun, it joins the ranks that are there; then rank 0 gets the record and the others None.
 
         Args:
-            variant: a variant's name, or the function that the exercise asks for.
+            variant: a variant's name, or the function that the exercise asks for; the lab's first (`broken`) if None.
             ranks: processes; the lab's default if None; under torchrun what it started.
             seed: of everything random.
             device, backend: overrides; chosen from the machine if None.
@@ -100,75 +97,31 @@ class Lab:
             UsageError: a wrong name or value, before anything starts.
             RankFailed, RankLeftEarly, RankTimeout, RunStopped.
         """
-        chosen = self._variant(variant)
+        chosen = self.spec.chosen(variant)
         place = outer_place()
-        if place is not None and ranks not in (None, place.world_size):
-            raise UsageError(
-                f"ranks is {ranks}, but torchrun started {place.world_size} (WORLD_SIZE); leave ranks out, or start as many"
-            )
-        count = place.world_size if place else self.spec.ranks if ranks is None else ranks
+        request = Request(
+            ranks=_ranks(ranks, place, self.spec.ranks),
+            seed=_seed(seed),
+            device=device,
+            backend=backend,
+            deadline_s=deadline_s,
+            faults=tuple(faults),
+            control=control,
+            on_progress=on_progress,
+        )
         config = self.spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
-        seed = _seed(seed)
-        placement = choose(place.local_world_size if place else count, visible_gpus(), device, backend)
-        plans = self.spec.plan(variant, config, count, seed)
+        plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks, request.seed)
+        placement = request.placement(place)  # refuses what cannot be, before anything is made
         if place is not None and place.rank != 0:
-            run_joined(place, plans[0].program, plans[0].task, folder=None, seed=seed, device=device,
-                       backend=backend, deadline_s=deadline_s, faults=tuple(faults))  # fmt: skip
+            help_along(plans, request, place)
             return None  # type: ignore[return-value]
         folder = store.new_folder(record_dir, f"{self.spec.slug}-{chosen.name}")
-        runs = {}
-        for plan in plans:
-            where = folder / plan.role
-            where.mkdir()
-            options = {"seed": seed, "deadline_s": deadline_s}
-            if place is not None and plan.group:
-                launched = run_joined(place, plan.program, plan.task, folder=where, device=device, backend=backend,
-                                      faults=tuple(faults), **options)  # fmt: skip
-                assert launched is not None
-            else:
-                launched = self._launch(plan, where, placement, count, tuple(faults), control, on_progress, options)
-            runs[plan.role] = store.read_run(where, plan.role, launched.wall_s, launched.attempts)
-        record = Record(
-            lab=self.spec.slug,
-            variant=chosen.name,
-            config=asdict(config),
-            provenance=_provenance(runs["variant"].ranks[0].head, seed),
-            runs=runs,
-            folder=folder,
-        )
+        runs = execute(plans, request, folder, placement, place)
+        head = next(iter(runs.values())).ranks[0].head
+        provenance = provenance_of(head, request.seed)
+        record = Record(self.spec.slug, chosen.name, asdict(config), provenance, runs, folder)
         store.write_record(record)
         return record
-
-    def _launch(
-        self,
-        plan: RunPlan,
-        where: Path,
-        placement: Placement,
-        count: int,
-        faults: tuple[Fault, ...],
-        control: Control | None,
-        on_progress: OnProgress | None,
-        options: Mapping[str, Any],
-    ) -> Launched:
-        return launch(
-            plan.program,
-            plan.task,
-            ranks=plan.ranks,
-            folder=where,
-            placement=placement,
-            # a reference that is to be equal to the bit sums in the same order, so it uses as many threads as a rank
-            threads=threads_per_rank(count),
-            group=plan.group,
-            faults=faults if plan.role == "variant" else (),
-            control=control,
-            on_progress=None if on_progress is None else lambda progress: on_progress(plan.role, progress),
-            **options,
-        )
-
-    def _variant(self, variant: str | Callable[..., Iterable]) -> Variant:
-        if callable(variant):
-            return Variant(name=getattr(variant, "__name__", "yours").replace("_", "-"), summary="the learner's own")
-        return self.spec.variant(variant)
 
     def judge(self, record: Record) -> Verdicts:
         """Ask each of the lab's questions of a record."""
@@ -176,14 +129,19 @@ class Lab:
 
     def measures(self, record: Record) -> dict[str, Quantity]:
         """The record's measures, by name."""
-        return measures.data_measures(record)
+        return self.spec.measures(record)
+
+    def compare(self, *records: Record) -> Comparison:
+        """The measures of several records side by side."""
+        return Comparison(
+            dict(zip(measures.names_of(records), map(self.measures, records), strict=True)),
+            list(dict.fromkeys(record.provenance.label() for record in records)),
+        )
 
     def check(self, function: Callable[..., Any]) -> CheckResult:
         """Check the learner's solution of the exercise; says what is still wrong."""
         if not callable(function):
-            raise UsageError(
-                f"check wants the function itself, as in lab.check(my_loader); given {type(function).__name__}"
-            )
+            raise UsageError(f"check wants the function itself, as in lab.check(my_loader); given {type(function).__name__}")
         return CheckResult(self.spec.exercise.check(function, self))
 
     def try_out(self, program: Callable[..., Any], task: Any, *, seed: int = 0, deadline_s: float = 20.0) -> Any:
@@ -201,18 +159,17 @@ class Lab:
         Raises:
             UnknownName: with the names there are.
         """
-        from .view import figures
+        from .view.figures import figure
 
-        if name not in figures.FIGURES:
-            raise UnknownName("figure", name, figures.FIGURES)
-        return figures.FIGURES[name](*records)
+        if name not in self.spec.figures:
+            raise UnknownName(f"figure of {self.spec.slug}", name, self.spec.figures)
+        return figure(name)(*records)
 
     def diff(self, before: str = "broken", after: str = "fixed") -> Diff:
         """The difference in source between two variants: all that the fix is."""
-        from .labs.duplicate_data.programs import source
-
-        self.spec.variant(before), self.spec.variant(after)
-        return Diff(before, after, source(before), source(after))
+        for name in (before, after):
+            self.spec.variant(name)  # refuses unknown names
+        return Diff(before, after, self.spec.source(before), self.spec.source(after))
 
     def panel(self, **settings: Any):
         """The panel: controls, Run and Stop, live progress, figure, verdict, cost. For a notebook."""
@@ -223,7 +180,7 @@ class Lab:
     def report(self, record: Record) -> dict[str, Any]:
         """The record's measures and verdicts as plain data, as `--json` writes them."""
         verdicts = self.judge(record)
-        provenance = {k: v for k, v in msgspec.to_builtins(record.provenance).items() if v != ""}
+        provenance = {k: v for k, v in msgspec.to_builtins(record.provenance).items() if v not in ("", None)}
         return {
             "lab": record.lab,
             "variant": record.variant,
@@ -251,11 +208,30 @@ class Lab:
 
     def _invariants(self, record: Record) -> list[str]:
         found = self.measures(record)
-        exact = ("samples_per_epoch", "unique_samples", "copies_max", "padding", "order_repeats", "weights_equal_single")
+        exact = [*self.spec.exact_measures, *(["weights_equal_single"] if record.variant in self.spec.same_bits else [])]
         lines = [f"{record.lab} / {record.variant} on {record.run.world_size} ranks"]
         lines += [f"  {verdict.detector}: {verdict.status}" for verdict in self.judge(record)]
         lines += [f"  {name} = {found[name].value}" for name in exact if name in found]
         return lines
+
+
+class Comparison:
+    """Measures of several records, by variant, with their provenance."""
+
+    def __init__(self, columns: dict[str, dict[str, Quantity]], labels: list[str]) -> None:
+        self.columns, self.labels = columns, labels
+
+    def __repr__(self) -> str:
+        names = list(dict.fromkeys(name for column in self.columns.values() for name in column))
+        lines = [f"{'':<30}" + "".join(f"{title:>30}" for title in self.columns)]
+        for name in names:
+            lines.append(f"{name:<30}" + "".join(f"{column.get(name, '')!s:>30}" for column in self.columns.values()))
+        return "\n".join(lines + self.labels)
+
+    def _repr_html_(self) -> str:
+        from .view.cards import comparison_card
+
+        return comparison_card(self.columns, self.labels)
 
 
 class CheckResult:
@@ -312,22 +288,12 @@ def _seed(seed: Any) -> int:
     return seed
 
 
-def _provenance(head: Any, seed: int) -> Provenance:
-    import platform
-
-    import torch
-
-    from .hardware.machine import device_name, system_name
-
-    return Provenance(
-        source="measured",
-        device=device_name(head.device),
-        backend=head.backend,
-        world_size=head.world_size,
-        torch=str(torch.__version__),
-        seed=seed,
-        date=datetime.now().astimezone().isoformat(timespec="seconds"),
-        labkit=__version__,
-        python=platform.python_version(),
-        system=system_name(),
-    )
+def _ranks(ranks: Any, place: Place | None, default: int) -> int:
+    if place is not None and ranks not in (None, place.world_size):
+        raise UsageError(
+            f"ranks is {ranks}, but torchrun started {place.world_size} (WORLD_SIZE); leave ranks out, or start as many"
+        )
+    count = place.world_size if place else default if ranks is None else ranks
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_RANKS:
+        raise UsageError(f"ranks must be a whole number from 1 to {MAX_RANKS}; given {count!r}")
+    return count

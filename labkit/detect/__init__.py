@@ -1,4 +1,4 @@
-"""What it means: pure functions from a record to a verdict, one file a question. Found by their files, never by a list."""
+"""What it means: pure functions from a record to a verdict, one file a question, found by their files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..record.schema import Record
 from .verdict import Verdict
 
 Detector = Callable[[Record], Verdict]
-_NOT_DETECTORS = ("verdict", "cost")
+_NOT_DETECTORS = ("verdict", "cost", "explanations")
 
 
 def names() -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..record.measures import Quantity, Reads, dataset_size, first_epoch
 from ..record.schema import Record
+from .explanations import with_replacement
 from .verdict import Verdict, answering
 
 NAME = "coverage"
@@ -44,25 +45,32 @@ def detect(record: Record) -> Verdict:
             cause="the run ended before the epoch did, so what it did not read may still have come",
             fix="run a whole epoch (no cap on the steps)",
         )
-    if seen.total < size and missing <= _droppable(seen, run.fact("batch_size")):
-        return _answer("clear", evidence, cause=f"all but a dropped tail of {missing} is read, less than one global batch")
-    if seen.key == "digest" and seen.total >= size:
+    droppable = _droppable(seen, run.fact("batch_size"))
+    if seen.total < size and missing <= droppable:
+        return _answer("clear", evidence, cause=f"all is read but a dropped tail of {missing}, less than a global batch")
+    enough_reads = seen.total >= size - droppable
+    if enough_reads and seen.key == "digest":
         return _answer(
             "inconclusive",
             evidence,
             cause="as many samples were read as the data set holds, but some are equal: copies in the data, or reads "
             "repeated in place of others; hashes of the content cannot tell",
-            fix="return the sample's id as the third item of a batch, and the ids decide",
+            fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
         )
-    if seen.total < size:
+    if enough_reads and with_replacement(seen, size):
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"{missing:,} samples are not read while others are repeated, as drawing with replacement does",
+            fix="draw without replacement for one epoch, and judge that",
+        )
+    if not enough_reads:
         cause = f"an epoch reads {seen.total:,} samples of {size:,}"
         if seen.world_size > 1 and abs(seen.total * seen.world_size / size - 1) < 0.1:
             cause += f", about 1/{seen.world_size}: each rank takes its share of a share"
-        fix = (
-            "shard once: give the whole data set to one DistributedSampler, and do not let another wrapper split its output"
-        )
+        fix = "shard once: give the whole data set to one DistributedSampler, and let no other wrapper split its output"
     else:
-        cause = f"{missing:,} of {size:,} samples are never read, while others are read by several ranks"
+        cause = f"{missing:,} of {size:,} samples are never read, while others are read more than once"
         fix = "build the ranks' shares from one permutation, and one split, that are the same on every rank"
     return _answer("found", evidence, cause=cause, fix=fix, where=where)
 

@@ -1,9 +1,8 @@
 """Do ranks read the same data?
 
-Three signs, each exact: all ranks read the same batch at the same step; together they read far more samples an epoch
-than the data set holds; a sample is read by more ranks than padding explains. Equal content is not yet a duplicate read:
-data may hold equal samples. From ids that is plain; from hashes of the content it follows from how often a rank alone
-meets an equal sample, and from the number of reads.
+Two signs: all ranks read the same batch at the same step, or a sample is read by more ranks than equal steps on all
+ranks explain. Equal content is not yet a duplicate read: data may hold equal samples, and with replacement a sample may
+come anywhere. What could come of these alone is `inconclusive`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,25 @@ from ..record.measures import (
     Quantity,
     Reads,
     dataset_size,
+    epochs,
     expected_unique_share,
+    filling,
     first_epoch,
+    order_repeats,
     padding,
+    reads,
     sampler_padding,
 )
-from ..record.schema import Record
+from ..record.schema import Record, Run
+from .explanations import (
+    EQUAL_SAMPLES,
+    MEETINGS,
+    allowed_repeats,
+    copies_in_data,
+    one_filled_batch,
+    split_by_count,
+    with_replacement,
+)
 from .verdict import Verdict, answering
 
 NAME = "rank-duplicates"
@@ -26,12 +38,6 @@ _answer = answering(NAME, QUESTION)
 
 UNSPLIT = 1.5
 """Ranks that together read this many times the data set, each sample counted once a rank, do not share it out."""
-
-MEETINGS = 5.0
-"""Chance meetings to expect before their absence says that ranks are split: exp(-5) is 0.7 %."""
-
-EQUAL_SAMPLES = 0.01
-"""Share of reads that equal samples in the data may cause before hashes alone cannot tell."""
 
 IDENTICAL_FIX = (
     "give the DataLoader a DistributedSampler(data, world_size, rank) instead of shuffle=True, and call "
@@ -54,56 +60,79 @@ def detect(record: Record) -> Verdict:
     size = dataset_size(run)
     where = str(run.fact("loader_where", "")) or None
     evidence = _evidence(seen, size, run.fact("batch_size"))
-    split_by_count = size is not None and seen.complete and seen.total <= size + sampler_padding(size, seen.world_size)
     waste = 1 - float(seen.unique_shares.mean())
-
-    if seen.identical_steps >= 0.9:
-        if seen.key == "digest" and split_by_count:
-            return _cannot_tell_equal_data(evidence, seen)
+    if seen.identical_steps >= 0.9 and seen.unique > 1:
+        if copies_in_data(seen, size) and not _identical_in_another_order(run):
+            return _cannot_tell_equal_data(evidence)
         share = "every step" if seen.identical_steps == 1 else f"{seen.identical_steps:.0%} of the steps"
         return _answer(
             "found",
             evidence,
-            cause=f"in {share} all {seen.world_size} ranks read the same samples in the same order: "
-            f"they do the work of one",
+            cause=f"in {share} all {seen.world_size} ranks read the same samples in the same order: they do the work of one",
             fix=IDENTICAL_FIX,
             where=where,
             waste=waste,
         )
+    proven = padding(seen, size)
+    extra, allowed = seen.across_ranks - proven, allowed_repeats(seen, size)
+    if extra <= allowed:
+        if seen.key == "digest" and seen.repeats_of_shared - proven > allowed:
+            return _cannot_tell_equal_data(evidence)
+        return _clear_if_it_would_show(seen, size, evidence)
+    if split_by_count(seen, size) and seen.key == "digest" and seen.repeats_of_shared <= EQUAL_SAMPLES * seen.total:
+        return _answer("clear", evidence, cause="the ranks share the data out; a few samples are equal")
     read_by_ranks = int(seen.ranks_reading.sum())
-    if size is not None and read_by_ranks >= UNSPLIT * size and seen.total >= UNSPLIT * size:
+    shared_out = size is not None and seen.complete and read_by_ranks <= size + sampler_padding(size, seen.world_size)
+    if copies_in_data(seen, size) or (seen.key == "digest" and shared_out):
+        return _cannot_tell_equal_data(evidence)
+    if one_filled_batch(seen, size):
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"the epoch is one step with {extra:,} repeated reads: a loader that fills its last batch up from the "
+            "start makes them too",
+            fix="use a smaller batch or more data, so that an epoch has several steps",
+        )
+    if with_replacement(seen, size):
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause="ranks read each other's samples no more often than drawing with replacement would make them",
+            fix="draw without replacement for one epoch, and judge the whole of it",
+        )
+    if size is not None and read_by_ranks >= UNSPLIT * size:
         return _answer(
             "found",
             evidence,
-            cause=f"the {seen.world_size} ranks together read {read_by_ranks / size:.1f} times the data set in one epoch: "
-            "each goes through all of it in an order of its own",
+            cause=f"the {seen.world_size} ranks together read {read_by_ranks / size:.1f} times the data set in one "
+            "epoch: each goes through all of it in an order of its own",
             fix=IDENTICAL_FIX,
             where=where,
             waste=waste,
         )
-    extra = seen.across_ranks - padding(seen, size)
-    if extra > _tolerated(seen, size):
-        if seen.key == "digest" and split_by_count and extra <= EQUAL_SAMPLES * seen.total:
-            return _answer("clear", evidence, cause="the ranks share the data out; a few samples are equal")
-        if _repeats_of_their_own(seen) or (seen.key == "digest" and split_by_count):
-            return _cannot_tell_equal_data(evidence, seen)
-        return _answer(
-            "found",
-            evidence,
-            cause=f"{extra:,} reads are of samples that another rank reads too, {extra / seen.total:.0%} of all: "
-            "the ranks' shares of the data overlap",
-            fix="build the shares from one permutation that is the same on every rank, and take every W-th of it, as "
-            "DistributedSampler does",
-            where=where,
-            waste=waste,
-        )
-    return _clear_if_it_would_show(seen, size, evidence)
+    return _answer(
+        "found",
+        evidence,
+        cause=f"{extra:,} reads are of samples that another rank reads too, {extra / seen.total:.0%} of all: "
+        "the ranks' shares of the data overlap",
+        fix="build the shares from one permutation that is the same on every rank, and take every W-th of it, as "
+        "DistributedSampler does",
+        where=where,
+        waste=waste,
+    )
+
+
+def _identical_in_another_order(run: Run) -> bool:
+    """Whether ranks are identical in a second epoch too, in a new order: equal samples would be dealt out anew."""
+    others = epochs(run)[1:2]
+    return bool(others) and reads(run, others[0]).identical_steps >= 0.9 and order_repeats(run) is False
 
 
 def _clear_if_it_would_show(seen: Reads, size: int | None, evidence: dict[str, Quantity]) -> Verdict:
     """No overlap was seen: an answer only if ranks that shuffle for themselves would have met by now."""
     if seen.complete:
-        return _answer("clear", evidence, cause="no sample is read by two ranks, but for the sampler's padding")
+        but = "what fills the last batches up" if filling(seen, size) else "the sampler's padding"
+        return _answer("clear", evidence, cause=f"no sample is read by two ranks, but for {but}")
     if size is None:
         return _answer(
             "inconclusive",
@@ -128,45 +157,14 @@ def _clear_if_it_would_show(seen: Reads, size: int | None, evidence: dict[str, Q
     )
 
 
-def _cannot_tell_equal_data(evidence: dict[str, Quantity], seen: Reads) -> Verdict:
-    if seen.key == "id":
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="single ranks read samples repeatedly as well, as a sampler that draws with replacement does",
-            fix="draw without replacement for one epoch, and judge that",
-        )
+def _cannot_tell_equal_data(evidence: dict[str, Quantity]) -> Verdict:
     return _answer(
         "inconclusive",
         evidence,
-        cause="ranks read equal samples, but the data set itself seems to hold equal samples: hashes of the content "
-        "cannot tell one from the other",
-        fix="return the sample's id as the third item of a batch, and the ids decide",
+        cause="ranks read equal samples, but the data set itself may hold equal samples: hashes of the content cannot "
+        "tell one from the other",
+        fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
     )
-
-
-def _repeats_of_their_own(seen: Reads) -> bool:
-    """Whether single ranks meet equal samples so often that ranks meeting each other's follows.
-
-    A pair of equal samples that is shared out at random lands on two ranks W-1 times as often as on one.
-    """
-    within = seen.within_ranks
-    return within > 0 and seen.across_ranks <= 2 * (seen.world_size - 1) * within + 10
-
-
-def _tolerated(seen: Reads, size: int | None) -> int:
-    """Reads across ranks that padding may cause, beyond what `padding` could prove to be the sampler's.
-
-    A sampler repeats fewer than W samples. Some loaders fill the last global batch from the start of the epoch: that
-    can only be told from overlap if there are several steps and the epoch is longer than the data by less than a batch.
-    """
-    if not seen.complete:
-        return 0
-    by_sampler = seen.world_size - 1
-    if size is None or len(seen.global_batches) < 2:
-        return by_sampler
-    surplus = seen.total - size
-    return max(by_sampler, surplus) if surplus < len(seen.global_batches[-1]) else by_sampler
 
 
 def _evidence(seen: Reads, size: int | None, batch: object) -> dict[str, Quantity]:

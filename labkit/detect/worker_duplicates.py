@@ -6,18 +6,17 @@ often as there are workers. Sampling with replacement repeats too, but unevenly;
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..record.measures import Quantity, Reads, dataset_size, first_epoch
+from ..record.measures import Quantity, Reads, dataset_size, filling, first_epoch
 from ..record.schema import Record
+from .explanations import ENOUGH, EQUAL_SAMPLES, split_by_count
 from .verdict import Verdict, answering
 
 NAME = "worker-duplicates"
 QUESTION = "Does one rank read a sample several times in an epoch?"
 _answer = answering(NAME, QUESTION)
 
-EQUAL_SAMPLES = 0.01
-EVEN = 0.99
+MORE_THAN_ALL = 1.5
+"""A rank that reads this many times the data set in an epoch repeats samples, whatever the data hold."""
 
 
 def detect(record: Record) -> Verdict:
@@ -32,7 +31,7 @@ def detect(record: Record) -> Verdict:
         )
     size, workers = dataset_size(run), run.fact("workers", 0)
     where = str(run.fact("loader_where", "")) or None
-    times = _even_repeats(seen)
+    times = seen.even_repeats
     evidence = {
         "repeated_reads": Quantity(seen.within_ranks, "reads"),
         "reads_of_a_sample_by_one_rank": Quantity(times or 1, "reads"),
@@ -40,9 +39,9 @@ def detect(record: Record) -> Verdict:
     }
     if workers:
         evidence["workers"] = Quantity(int(workers), "a rank")  # pyright: ignore[reportArgumentType]
-    # a sampler that has more ranks than samples repeats some: at most as many as make the ranks' shares equal
-    allowed = seen.world_size * max(1, -(-seen.world_size // size) if size else 1)
-    if seen.within_ranks <= allowed and not (times and seen.within_ranks):
+    # one a rank, where a loader evens the steps out, or what fills the last batches up
+    allowed = max(seen.world_size, filling(seen, size))
+    if seen.within_ranks <= allowed and (times or 1) == 1:
         if not seen.complete:
             return _answer(
                 "inconclusive",
@@ -51,8 +50,10 @@ def detect(record: Record) -> Verdict:
                 fix="run a whole epoch",
             )
         return _answer("clear", evidence, cause="each rank reads a sample at most once an epoch")
-    more_than_all = size is not None and any(len(keys) > size for keys in seen.of_rank)
-    if times and times >= 2 and (seen.key == "id" or more_than_all):
+    no_accident = seen.unique >= ENOUGH or workers == times
+    certain = seen.key == "id" or _more_reads_than_copies_make(seen, size)
+    # each worker makes batches of its own
+    if times is not None and 2 <= times <= len(seen.global_batches) and no_accident and certain:
         return _answer(
             "found",
             evidence,
@@ -71,12 +72,14 @@ def detect(record: Record) -> Verdict:
         cause="ranks read samples repeatedly, but not all equally often: sampling with replacement does that"
         if not times
         else "ranks meet every sample equally often, but by hashes of the content: the data set itself may hold copies",
-        fix="return the sample's id as the third item of a batch, and run a whole epoch without replacement",
+        fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and run a whole epoch without "
+        "replacement",
     )
 
 
-def _even_repeats(seen: Reads) -> int | None:
-    """How often a rank reads each of its samples, if (almost) all of them equally often; None otherwise."""
-    counts = np.concatenate([np.unique(keys, return_counts=True)[1] for keys in seen.of_rank if len(keys)])
-    usual = int(np.median(counts))
-    return usual if (counts == usual).mean() >= EVEN and (usual > 1 or seen.within_ranks == 0) else None
+def _more_reads_than_copies_make(seen: Reads, size: int | None) -> bool:
+    """Whether there are more reads than equal samples in the data, or ranks that read the same, account for."""
+    if size is None or not seen.complete:
+        return False
+    alone = seen.across_ranks < seen.world_size and not split_by_count(seen, size)
+    return alone or any(len(keys) >= MORE_THAN_ALL * size for keys in seen.of_rank)

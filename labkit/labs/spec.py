@@ -75,6 +75,12 @@ class LabSpec:
         detectors: which questions are asked of a record, the lab's own first.
         plan: (variant name or the learner's function, config, ranks, seed) -> the launches that the record needs.
         exercise: what the learner writes.
+        measures: from a record to its measures, by name.
+        source: from a variant's name to the source that a lesson shows of it.
+        figures: names of the figures that suit it, the first is the panel's.
+        controls: configuration values that the panel lets a reader set, beside variant, ranks and seed.
+        exact_measures: measures that come out equal on every machine.
+        same_bits: variants whose final weights must equal their reference's to the bit.
     """
 
     number: int
@@ -89,12 +95,31 @@ class LabSpec:
     detectors: tuple[str, ...]
     plan: Callable[[Any, Any, int, int], list[RunPlan]]
     exercise: Exercise
+    measures: Callable[[Any], dict[str, Any]]
+    source: Callable[[str], str]
+    figures: tuple[str, ...]
+    controls: tuple[str, ...] = ()
+    exact_measures: tuple[str, ...] = ()
+    same_bits: tuple[str, ...] = ()
 
     def variant(self, name: str) -> Variant:
         for variant in self.variants:
             if variant.name == name:
                 return variant
         raise UnknownName(f"variant of {self.slug}", name, [variant.name for variant in self.variants])
+
+    def chosen(self, variant: str | Callable[..., Any] | None) -> Variant:
+        """The variant that is meant: by name, the learner's own function, or the lab's first if None.
+
+        A survey has no variants; what it runs is called "survey".
+        """
+        if callable(variant):
+            return Variant(name=getattr(variant, "__name__", "yours").replace("_", "-"), summary="the learner's own")
+        if not self.variants:
+            if variant is not None:
+                raise UsageError(f"{self.slug} is a survey and has no variants; given {variant!r}; leave it out")
+            return Variant(name="survey", summary=self.question)
+        return self.variants[0] if variant is None else self.variant(variant)
 
     def configure(self, variant: Variant, settings: Mapping[str, Any]) -> Any:
         """The configuration of one run: the lab's defaults, the variant's, then what the caller set, all checked."""

@@ -6,10 +6,13 @@ what it wrote. One writer for each field: a rank writes its own row, the launche
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import mmap
 import os
+import signal
 import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +35,11 @@ class RankState(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """One rank's row. `started_ticks` with `pid` names the process beyond doubt: pids are reused."""
+    """One rank's row.
+
+    `started_ticks` with `pid` names the process beyond doubt: pids are reused. `faults` counts those that fired, in all
+    attempts together.
+    """
 
     pid: int
     started_ticks: int
@@ -42,6 +49,28 @@ class Row:
     total_steps: int
     faults: int
     returned_ns: int
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the rank's process runs."""
+        return self.pid > 0 and started_ticks(self.pid) == self.started_ticks
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the rank failed, or its process is gone although it never came to its end."""
+        started_and_not_done = RankState.STARTING <= self.state < RankState.DONE
+        return self.state == RankState.FAILED or (started_and_not_done and not self.is_alive)
+
+    def kill(self) -> None:
+        """Kill the rank and the processes that it started, also when the rank itself is gone already.
+
+        Each rank leads a process group. The kernel gives the group's number to no process while the group has a member;
+        so a process of that number that started at another time than the rank shows that the group is empty.
+        """
+        if self.pid > 0 and started_ticks(self.pid) in (0, self.started_ticks):
+            # no such group is left; or, on macOS, nothing but zombies is
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
 
 
 class Board:
@@ -94,13 +123,18 @@ def started_ticks(pid: int) -> int:
 
     A zombie counts as gone: it does nothing and holds nothing.
     """
+    if sys.platform == "linux":
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                state, *fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return 0
+        return 0 if state in (b"Z", b"X") else int(fields[18])
     import psutil
 
     try:
         process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return 0
-        return int(process.create_time() * 100)
+        return 0 if process.status() == psutil.STATUS_ZOMBIE else int(process.create_time() * 100)
     except psutil.Error:
         return 0
 

@@ -44,7 +44,7 @@ class RankContext:
 
 
 def worker_options(num_workers: int) -> dict[str, Any]:
-    """Arguments for a DataLoader inside a rank: its workers are forked (0.2 s; a forkserver takes 10) and die with the rank."""
+    """Arguments for a DataLoader inside a rank: its workers are forked (0.2 s; a forkserver takes 10)."""
     if num_workers == 0:
         return {"num_workers": 0}
     return {"num_workers": num_workers, "multiprocessing_context": "fork", "worker_init_fn": die_with_parent}

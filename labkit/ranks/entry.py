@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import gc
 import json
+import multiprocessing
 import os
 import signal
 import socket
@@ -18,7 +19,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 from multiprocessing import connection, process
 from pathlib import Path
@@ -26,10 +26,10 @@ from typing import Any
 
 from ..record.probe import Probe
 from ..record.store import rank_file
-from .backend import Placement
 from .board import Board, RankState, own_identity
-from .context import RankContext
+from .context import RankContext, die_with_parent
 from .faults import Fault, FaultInjector
+from .job import Job, board_file, error_file, output_file, stack_file, value_file
 from .stacks import where_raised
 
 LEAVE_GRACE_S = 1.0
@@ -38,84 +38,55 @@ LEAVE_GRACE_S = 1.0
 VICTIM_PAUSE_S = 0.15
 """A rank whose peer vanished waits this long before it exits, so that the agent meets the cause first."""
 
+# what gloo says to those that waited when a peer's socket closed
 _LOST_PEER = ("closed by peer", "reset by peer", "broken pipe", "remote process exited", "socket closed")
 
-
-@dataclass(frozen=True)
-class Job:
-    """All that a rank needs to know, as plain data.
-
-    Attributes:
-        program: cloudpickle of (function, config).
-        origin: the file in which the program was written, to name it in errors.
-        folder: where ranks write.
-        world_size: number of ranks of this launch.
-        placement: backend and device.
-        threads: intra-op threads of each rank.
-        seed: handed to the program.
-        deadline_s: after which the launcher ends the run; collectives wait longer, so that stacks are taken first.
-        faults: planned faults.
-        group: whether to join a process group (False for one-process references).
-        env: environment variables to set before torch is used.
-    """
-
-    program: bytes
-    origin: str
-    folder: Path
-    world_size: int
-    placement: Placement
-    threads: int
-    seed: int
-    deadline_s: float
-    faults: tuple[Fault, ...] = ()
-    group: bool = True
-    env: dict[str, str] = field(default_factory=dict)
+# the variables by which the agent tells a rank who it is; all others are the launching process's
+_AGENTS_OWN = (
+    *("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME"),
+    *("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+)
 
 
-def error_file(folder: Path, rank: int, attempt: int) -> Path:
-    """Where a rank leaves what it raised."""
-    return folder / f"rank-{rank:05d}.attempt{attempt}.error.json"
-
-
-def stack_file(folder: Path, rank: int) -> Path:
-    """Where a rank's stacks are dumped on SIGUSR1."""
-    return folder / f"rank-{rank:05d}.stack"
-
-
-def output_file(folder: Path, rank: int) -> Path:
-    """Where a rank's standard output and error go."""
-    return folder / f"rank-{rank:05d}.out"
-
-
-def enter(job: Job) -> Any:
+def enter(job: Job) -> None:
     """Live one rank's life. *Called on* every rank, by the elastic agent, in a process of its own."""
+    gc.freeze()  # what the warm server loaded is shared: a collection here would copy its pages (0.5-0.75 s a launch)
     rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    os.setpgid(0, 0)  # a process group of its own, so that its children can be ended with it, also after its death
+    die_with_parent()  # which is the warm server: without it nobody here learns how a rank ends
     _die_with_launcher()
-    board = Board(job.folder / "board", job.world_size)
+    try:
+        board = Board(board_file(job.folder), job.world_size)
+    except OSError:  # the launch ended, and took its folder along, before this process came up
+        os._exit(1)
+    board.row(rank).kill()  # children that the attempt before may have left
     pid, ticks = own_identity()
     board.put(rank, pid=pid, started_ticks=ticks, attempt=attempt, state=RankState.STARTING, step=0, returned_ns=0)
     if board.stopped:
-        os._exit(0)
-    _own_streams_and_signals(job.folder, rank)
-    os.environ.update(job.env)
+        os._exit(1)  # not 0: the agent would wait for this rank's return value
     probe: Probe | None = None
     try:
+        _own_streams_and_signals(job.folder, rank)
+        _take_environment(job.env)
+        # processes that the program starts are started as in any program, not from the warm server
+        multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
         import cloudpickle
 
         program, config = cloudpickle.loads(job.program)
         context, probe = _join(job, config, board, rank, attempt)
         board.put(rank, state=RankState.RUNNING)
         value = run_program(program, context)
+        value_file(job.folder, rank, attempt).write_bytes(cloudpickle.dumps(value))
         probe.close()
     except BaseException as error:
-        if probe is not None:
-            probe.close(finished=False)
-        _fail(job, board, rank, attempt, error)
+        try:
+            _fail(job, board, rank, attempt, probe, error)
+        except BaseException as another:  # raised by a signal handler, such as torch's for workers that died
+            _fail(job, board, rank, attempt, probe, another)
     board.put(rank, state=RankState.RETURNED, returned_ns=time.monotonic_ns())
-    del context
-    _leave(job, board, rank)
+    del program, config, context, value
+    leave_group(lambda: all(row.state >= RankState.RETURNED for row in board.rows()))
     board.put(rank, state=RankState.DONE)
-    return value
 
 
 def run_program(program: Callable[[RankContext], Any], context: RankContext) -> Any:
@@ -129,14 +100,14 @@ def run_program(program: Callable[[RankContext], Any], context: RankContext) -> 
 
 
 def _die_with_launcher() -> None:
-    """End this rank as soon as the launching process is gone, however it went."""
+    """End this rank and its children as soon as the launching process is gone, however it went."""
     launcher = process.parent_process()
     if launcher is None:
         return
 
     def watch() -> None:
         connection.wait([launcher.sentinel])
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.killpg(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True, name="labkit-launcher-watch").start()
 
@@ -149,17 +120,29 @@ def _own_streams_and_signals(folder: Path, rank: int) -> None:
     os.close(output)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            stream.reconfigure(line_buffering=True)
-    # a notebook's interrupt and a terminal's Ctrl-C reach the whole process group
+            stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
+    # a notebook's interrupt and a terminal's Ctrl-C are the launcher's to act upon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     stacks = open(stack_file(folder, rank), "w")  # noqa: SIM115 - faulthandler needs it open for the rank's whole life
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
 
 
+def _take_environment(env: dict[str, str]) -> None:
+    """Have the environment that the launching process has now."""
+    own = {k: v for k, v in os.environ.items() if k in _AGENTS_OWN or k.startswith("TORCHELASTIC_")}
+    os.environ.clear()
+    os.environ.update(env | own)
+
+
 def loopback_interface() -> str:
     """Name of the loopback interface: gloo would otherwise look the host's name up."""
     return "lo0" if sys.platform == "darwin" else "lo"
+
+
+def group_timeout(deadline_s: float) -> timedelta:
+    """How long collectives wait: longer than the run's deadline, at which stacks are taken first."""
+    return timedelta(seconds=deadline_s * 2 + 60)
 
 
 def _join(job: Job, config: Any, board: Board, rank: int, attempt: int) -> tuple[RankContext, Probe]:
@@ -173,19 +156,13 @@ def _join(job: Job, config: Any, board: Board, rank: int, attempt: int) -> tuple
     if job.group:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback_interface())
         # one file an attempt: a restart that meets the dead attempt's addresses hangs or fails
-        store = dist.FileStore(str(job.folder / f"store.{attempt}"), job.world_size)
-        dist.init_process_group(
-            job.placement.backend,
-            store=store,
-            rank=rank,
-            world_size=job.world_size,
-            timeout=timedelta(seconds=job.deadline_s * 2 + 60),
-        )
+        path = str(job.folder / f"store.{attempt}")
+        store = dist.FileStore(path, job.world_size)  # pyright: ignore[reportPrivateImportUsage]
+        timeout = group_timeout(job.deadline_s)
+        dist.init_process_group(job.placement.backend, store=store, rank=rank, world_size=job.world_size, timeout=timeout)
         dist.barrier()
     backend = job.placement.backend if job.group else "none"
-    return make_context(
-        job, config, rank, rank, attempt, device, backend, rank_file(job.folder, rank, attempt), board=board
-    )
+    return make_context(job, config, rank, rank, attempt, device, backend, rank_file(job.folder, rank, attempt), board=board)
 
 
 def make_context(
@@ -201,10 +178,10 @@ def make_context(
 ) -> tuple[RankContext, Probe]:
     """Build a rank's context and its probe. *Called on* every rank, right after the barrier that aligns clocks."""
 
-    def announce(fault: Fault, fired: int) -> None:
+    def announce(fault: Fault) -> None:
         probe.event("fault", fault=fault.kind, at_step=fault.step, seconds=fault.seconds)
         if board is not None:
-            board.put(rank, faults=fired)
+            board.put(rank, faults=board.row(rank).faults + 1)
 
     injector = FaultInjector(job.faults, rank, attempt, announce)
 
@@ -247,35 +224,64 @@ def make_context(
     return context, probe
 
 
-def _fail(job: Job, board: Board, rank: int, attempt: int, error: BaseException) -> None:
+def lost_its_peer(error: BaseException) -> bool:
+    """Whether an error only says that another rank went away while this one waited for it."""
+    return isinstance(error, RuntimeError) and any(sign in _text(error).lower() for sign in _LOST_PEER)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its text cannot be made)"
+
+
+def _fail(job: Job, board: Board, rank: int, attempt: int, probe: Probe | None, error: BaseException) -> None:
     """Leave the error behind and exit at once: no barrier, no destroy, nothing that could wait for a peer."""
-    text = "".join(traceback.format_exception(error))
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if probe is not None:
+        probe.close(finished=False)
+    trace = "".join(traceback.format_exception(error))
+    with contextlib.suppress(Exception):  # the program may have closed its streams
+        sys.stdout.flush()
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
-    message = f"{type(error).__name__}: {error}".split("\n")[0]
-    victim = isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _LOST_PEER)
+        os.write(2, trace.encode(errors="backslashreplace"))
     where, called = where_raised(error.__traceback__, job.origin)
+    message = f"{type(error).__name__}: {_text(error)}".splitlines()[0]
+    victim = lost_its_peer(error)
     if victim:
         message = f"while it waited in {called or 'a collective'}"
-    content = {"message": message, "where": where, "victim": victim, "text": text}
-    aside = error_file(job.folder, rank, attempt).with_suffix(".part")
-    aside.write_text(json.dumps(content))
-    aside.replace(error_file(job.folder, rank, attempt))
+    content: dict[str, Any] = {"message": message, "where": where, "victim": victim, "gone": [], "text": trace}
+    _write_error(error_file(job.folder, rank, attempt), content)
     board.put(rank, state=RankState.FAILED)
     if victim:
         time.sleep(VICTIM_PAUSE_S)
+        rows = board.rows()
+        content["gone"] = [r for r, row in enumerate(rows) if row.is_lost and row.state != RankState.FAILED]
+        _write_error(error_file(job.folder, rank, attempt), content)
     os._exit(1)
 
 
-def _leave(job: Job, board: Board, rank: int) -> None:
-    """Release, collect, wait for each other, destroy."""
+def _write_error(path: Path, content: dict[str, Any]) -> None:
+    aside = path.with_suffix(".part")
+    aside.write_text(json.dumps(content))
+    aside.replace(path)
+
+
+def leave_group(all_returned: Callable[[], bool]) -> None:
+    """Release, collect, wait for each other, destroy. *Called on* every rank, once its program is done.
+
+    Args:
+        all_returned: whether the program of every rank has returned. Leaving before that would fail those that still
+            use the group; never leaving would keep those that wait for this rank waiting.
+    """
     import torch.distributed as dist
 
     gc.collect()
-    if not (job.group and dist.is_initialized()):
+    if not dist.is_initialized():
         return
     patience = time.monotonic() + LEAVE_GRACE_S
-    while any(row.state < RankState.RETURNED for row in board.rows()) and time.monotonic() < patience:
+    while not all_returned() and time.monotonic() < patience:
         time.sleep(0.001)
     # a program that keeps its DDP object in a global could deadlock the destroy: leave it behind then
     destroy = threading.Thread(target=dist.destroy_process_group, daemon=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,16 +54,14 @@ class FaultInjector:
         announce: called with the fault just before it happens, so that a kill is recorded too.
     """
 
-    def __init__(self, faults: tuple[Fault, ...], rank: int, attempt: int, announce) -> None:
+    def __init__(self, faults: tuple[Fault, ...], rank: int, attempt: int, announce: Callable[[Fault], None]) -> None:
         self._planned = [f for f in faults if f.rank == rank and f.attempt in (None, attempt)]
         self._announce = announce
-        self.fired = 0
 
     def __call__(self, step: int) -> None:
         for fault in self._planned:
             if fault.step == step:
-                self.fired += 1
-                self._announce(fault, self.fired)
+                self._announce(fault)
                 _happen(fault)
 
 

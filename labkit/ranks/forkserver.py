@@ -1,12 +1,15 @@
 """Start ranks warm: a forkserver that has torch loaded, started once and kept.
 
 `fork` hangs from the second launch on (the parent has threads by then); `spawn` pays the import of torch in every rank.
+labkit's own modules are not among what it loads, so that an edit of labkit counts in the next run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing as mp
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from multiprocessing import forkserver, spawn
@@ -22,13 +25,13 @@ PRELOAD = (
     "msgspec",
     "xxhash",
     "cloudpickle",
-    "psutil",
-    "labkit.ranks.preloaded",
+    "platformdirs",
 )
 
 _lock = threading.Lock()
 _hidden = threading.local()
-_preparation_data = spawn.get_preparation_data
+# the standard library's function, also when this module is loaded a second time
+_preparation_data = getattr(spawn.get_preparation_data, "replaces", spawn.get_preparation_data)
 
 
 def warm() -> None:
@@ -40,6 +43,18 @@ def warm() -> None:
         mp.set_forkserver_preload(list(PRELOAD))
         with _without_main():
             forkserver.ensure_running()
+
+
+def server_pid() -> int:
+    """The forkserver's process, 0 while there is none."""
+    return forkserver._forkserver._forkserver_pid or 0  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def kill_server(pid: int) -> None:
+    """Kill a forkserver that does not answer; the next launch starts another."""
+    if pid and pid == server_pid():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -65,11 +80,12 @@ def _preparation_data_without_main(name: str) -> dict:
     return data
 
 
+_preparation_data_without_main.replaces = _preparation_data  # pyright: ignore[reportFunctionMemberAccess]
+
+
 @contextlib.contextmanager
 def starting_ranks() -> Iterator[None]:
     """Context in which the elastic agent starts its processes: a warm server, `__main__` hidden."""
     warm()
     with _without_main():
         yield
-
-

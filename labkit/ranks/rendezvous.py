@@ -5,7 +5,9 @@ torch's c10d rendezvous sleeps up to 0.3 s at random and opens a TCP store, whos
 
 from __future__ import annotations
 
-from torch.distributed import HashStore, PrefixStore
+import contextlib
+
+from torch.distributed import HashStore, PrefixStore  # pyright: ignore[reportPrivateImportUsage]
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
     RendezvousHandler,
@@ -19,7 +21,7 @@ BACKEND = "labkit-one-agent"
 
 
 class OneAgentRendezvous(RendezvousHandler):
-    """Every round is complete as soon as it is asked for; once closed, another round is refused (that is how Stop wins)."""
+    """Every round is complete as soon as it is asked for; once closed, another is refused (that is how Stop wins)."""
 
     def __init__(self, parameters: RendezvousParameters) -> None:
         self._run_id = parameters.run_id
@@ -32,7 +34,7 @@ class OneAgentRendezvous(RendezvousHandler):
 
     @property
     def use_agent_store(self) -> bool:
-        # ranks meet through a FileStore of their own: the agent's store would hand a restart the dead attempt's addresses
+        # ranks meet through a FileStore of their own: the agent's would hand a restart the dead attempt's addresses
         return False
 
     def next_rendezvous(self) -> RendezvousInfo:
@@ -60,5 +62,6 @@ class OneAgentRendezvous(RendezvousHandler):
 
 def register() -> str:
     """Make the handler known to torch's registry (again is fine) and return its name."""
-    rendezvous_handler_registry.register(BACKEND, OneAgentRendezvous)
+    with contextlib.suppress(ValueError):  # this module was loaded again: the class that is known already does as well
+        rendezvous_handler_registry.register(BACKEND, OneAgentRendezvous)
     return BACKEND

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +13,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _MACHINERY = ("ranks", "record")
 _STDLIB = str(Path(traceback.__file__).parent)
 _WRAPPERS = ("wrapper", "_call_impl", "_wrapped_call_impl", "inner", "decorate_context")
+_LABKIT_FRAME = re.compile(r"^  File .*ranks/(entry|join)\.py\", line \d+ in (enter|run_program|run_joined)$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
 
@@ -39,24 +39,23 @@ def where_raised(error_traceback: TracebackType | None, origin: str = "") -> tup
 
 
 def waits_in(dump: str, origin: str = "") -> tuple[str, str | None]:
-    """From faulthandler's dump of all threads: what the rank's main thread is in, and the program's line.
+    """From faulthandler's dump of all threads: where the program of this rank stands.
 
     Returns:
-        (function, file:line): the innermost function by name, such as "all_reduce", and where the program called it.
+        (function, file:line): what the program called there, such as "all_reduce", or the program's own function if that
+        is C code, and the line of the program; None for the line while no program runs.
     """
     blocks = re.split(r"(?m)^(?=Current thread |Thread 0x)", dump)
-    main = next((b for b in blocks if "ranks/entry.py" in b.replace("\\", "/") and "in enter" in b), None)
-    if main is None:
+    main = next((block for block in blocks if _LABKIT_FRAME.search(block)), "")
+    entered = _LABKIT_FRAME.search(main)
+    if entered is None:
         return "unknown", None
-    frames = [m for line in main.splitlines() if (m := _FRAME.match(line))]
-    if not frames:
-        return "unknown", None
-    program = next((m for m in frames if is_program(m["file"])), None)
-    where = f"{short_path(program['file'], origin)}:{program['line']}" if program else None
-    function = next((m["function"] for m in frames if m["function"] not in _WRAPPERS), frames[0]["function"])
-    return function, where
-
-
-def python_version() -> str:
-    """The interpreter's version, as records carry it."""
-    return ".".join(map(str, sys.version_info[:3]))
+    # innermost first; below labkit's own frame lies what called labkit
+    inside = main[: entered.start()]
+    frames = [m for line in inside.splitlines() if (m := _FRAME.match(line))]
+    program = next((i for i, frame in enumerate(frames) if is_program(frame["file"])), None)
+    if program is None:
+        return (frames[0]["function"] if frames else "labkit"), None
+    called = [frame["function"] for frame in frames[:program] if frame["function"] not in _WRAPPERS]
+    where = f"{short_path(frames[program]['file'], origin)}:{frames[program]['line']}"
+    return (called[-1] if called else frames[program]["function"]), where

@@ -1,8 +1,8 @@
-"""Arrays and numbers out of records: what was read, by whom, in which order, and what it cost. Pure; no torch, no I/O."""
+"""Arrays and numbers out of records: what was read, by whom, in which order, at what cost. Pure; no torch, no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -28,7 +28,7 @@ class Quantity:
         if isinstance(self.value, int):
             text = f"{self.value:,}"
         elif isinstance(self.value, float):
-            text = f"{self.value:.4g}"
+            text = f"{self.value:.1%}" if self.unit.startswith("of ") else f"{self.value:.4g}"
         else:
             text = self.value
         return f"{text} {self.unit}".rstrip()
@@ -57,7 +57,8 @@ class Reads:
     @cached_property
     def of_rank(self) -> tuple[np.ndarray, ...]:
         """All keys that each rank read, in order."""
-        return tuple(np.concatenate(b) if b else np.empty(0, np.uint64) for b in self.batches)
+        dtype = np.int64 if self.key == "id" else np.uint64  # the two together would become float64
+        return tuple(np.concatenate(b) if b else np.empty(0, dtype) for b in self.batches)
 
     @cached_property
     def all_keys(self) -> np.ndarray:
@@ -89,18 +90,28 @@ class Reads:
         """Reads of a sample that another rank had read or would read: sum over samples of (ranks reading it - 1)."""
         return int((self.ranks_reading - 1).sum())
 
+    @property
+    def repeats_of_shared(self) -> int:
+        """Repeated reads, by any rank, of the samples that several ranks read."""
+        return int((self.copies[1] - 1)[self.ranks_reading > 1].sum())
+
     @cached_property
     def within_ranks(self) -> int:
         """Reads of a sample that the same rank read before in this epoch."""
         return sum(len(keys) - len(np.unique(keys)) for keys in self.of_rank)
 
     @cached_property
+    def even_repeats(self) -> int | None:
+        """How often a rank reads each of its samples, if (99 % of) all samples equally often; None otherwise."""
+        counts = np.concatenate([np.unique(keys, return_counts=True)[1] for keys in self.of_rank])
+        usual = int(np.median(counts)) if len(counts) else 0
+        return usual if usual and (counts == usual).mean() >= 0.99 and (usual > 1 or self.within_ranks == 0) else None
+
+    @cached_property
     def global_batches(self) -> tuple[np.ndarray, ...]:
         """By step: the keys of all ranks together."""
         steps = max((len(b) for b in self.batches), default=0)
-        return tuple(
-            np.concatenate([b[step] for b in self.batches if step < len(b)]) for step in range(steps)
-        )
+        return tuple(np.concatenate([b[step] for b in self.batches if step < len(b)]) for step in range(steps))
 
     @cached_property
     def unique_shares(self) -> np.ndarray:
@@ -127,12 +138,24 @@ class Reads:
 
     @cached_property
     def identical_steps(self) -> float:
-        """Share of steps in which all ranks read the same samples in the same order, and not one sample alone."""
+        """Share of steps in which all ranks read the same samples in the same order."""
         same = [
-            len({b[step].tobytes() for b in self.batches if step < len(b)}) == 1 and len(np.unique(keys)) > 1
-            for step, keys in enumerate(self.global_batches)
+            all(step < len(b) and np.array_equal(b[step], self.batches[0][step]) for b in self.batches)
+            for step in range(len(self.global_batches))
         ]
         return sum(same) / len(same) if same and self.world_size > 1 else 0.0
+
+
+def names_of(records: Sequence[Record]) -> list[str]:
+    """A name for each record: its variant, with the settings in which records of one variant differ."""
+    names = []
+    for record in records:
+        twins = [other for other in records if other.variant == record.variant]
+        facts = [{**twin.config, "ranks": twin.run.world_size, "seed": twin.provenance.seed} for twin in twins]
+        own = {**record.config, "ranks": record.run.world_size, "seed": record.provenance.seed}
+        differing = [f"{key} {value}" for key, value in own.items() if any(fact.get(key) != value for fact in facts)]
+        names.append(record.variant + (f" ({', '.join(differing)})" if differing else ""))
+    return names
 
 
 def epochs(run: Run, name: str = "train") -> list[int]:
@@ -172,9 +195,22 @@ def sampler_padding(num_samples: int, world_size: int) -> int:
     return -num_samples % world_size
 
 
+def filling(seen: Reads, num_samples: int | None) -> int:
+    """Repeated reads by which a loader filled its last global batch up from the start of the epoch; 0 where it did not.
+
+    Then the last of several global batches is full, all reads before it are of different samples, and every sample was
+    read.
+    """
+    if num_samples is None or len(seen.global_batches) < 2 or seen.unique != num_samples:
+        return 0
+    surplus, before = seen.total - num_samples, np.concatenate(seen.global_batches[:-1])
+    fills = 0 < surplus < len(seen.global_batches[-1]) and seen.full_steps[-1] and len(np.unique(before)) == len(before)
+    return surplus if fills else 0
+
+
 def padding(seen: Reads, num_samples: int | None) -> int:
     """Repeated reads that a sampler's padding explains; 0 where the number of reads shows that there was none."""
-    if num_samples is None or not seen.complete:
+    if num_samples is None:
         return 0
     expected = sampler_padding(num_samples, seen.world_size)
     return seen.total - seen.unique if seen.total == num_samples + expected and seen.unique == num_samples else 0
@@ -228,7 +264,7 @@ def validation_leak(run: Run, name: str = "validation", train_name: str = "train
     steps = [s for log in run.ranks for s in log.steps if train_name in s.digests]
     if not passes or not steps:
         return None
-    by_id = all(seen.ids for seen in passes) and all(train_name in s.ids for s in steps)
+    by_id = all(len(seen.ids) == len(seen.digests) for seen in passes) and all(train_name in s.ids for s in steps)
     held_out = {key for seen in passes for key in (seen.ids if by_id else seen.digests)}
     trained = {key for s in steps for key in (s.ids if by_id else s.digests)[train_name]}
     return Leak(len(held_out), len(held_out & trained), "id" if by_id else "digest")
@@ -255,9 +291,7 @@ def lane_shares(log: RankLog) -> dict[str, float]:
     """Share of a rank's time in steps that each lane covers. Lanes may overlap, so the sum may exceed 1."""
     elapsed = sum(step.end_ns - step.start_ns for step in log.steps)
     lanes = sorted({span.lane for step in log.steps for span in step.spans})
-    return {
-        lane: sum(union_ns(s for s in step.spans if s.lane == lane) for step in log.steps) / elapsed for lane in lanes
-    }
+    return {lane: sum(union_ns(s for s in step.spans if s.lane == lane) for step in log.steps) / elapsed for lane in lanes}
 
 
 def comm_share(run: Run) -> float | None:

@@ -6,20 +6,24 @@ The hot path is kept under 30 µs a step (tests/benchmarks measures it): no obje
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
 import xxhash
 
+from ..errors import UsageError
 from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
 
 if TYPE_CHECKING:
     import torch
+
+Batch = TypeVar("Batch")
 
 _now = time.monotonic_ns
 _row_hash = xxhash.xxh3_64_intdigest
@@ -115,7 +119,9 @@ class Probe:
         return self.step
 
     def end_step(self) -> None:
-        """Close the step and write its line."""
+        """Close the step and write its line; without an open step, nothing."""
+        if not self._in_step:
+            return
         if not self._head_written:
             self._write_head()
         line = {"kind": "step", "step": self.step, "epoch": self._epoch, "start_ns": self._start, "end_ns": _now()}
@@ -135,43 +141,46 @@ class Probe:
 
     def batches(
         self,
-        loader: Iterable[Sequence[torch.Tensor]],
+        loader: Iterable[Batch],
         *,
         epoch: int = 0,
         name: str = "train",
+        ids_at: int | str | None = None,
         max_steps: int | None = None,
-    ) -> Iterator[Sequence[torch.Tensor]]:
+    ) -> Iterator[Batch]:
         """Yield the loader's batches, each in a step of its own: fetching is a `data` span, every sample is digested.
 
-        An `epoch_end` event tells a whole epoch from one that was cut short.
+        An `epoch_end` event tells a whole epoch from one that was cut short; one that `max_steps` ends at its last batch
+        is whole, if the loader can say how many there are.
 
         Args:
-            loader: yields (inputs, targets) or (inputs, targets, ids); ids are recorded where given.
+            loader: yields tensors, tuples whose first part is the samples, or mappings whose first value is.
             epoch: recorded with each step.
             name: under which the samples are recorded.
+            ids_at: where in a batch the samples' ids are (a position, or a key of a mapping); None if it has none.
             max_steps: stop once the probe has counted this many steps in all epochs together.
         """
-        iterator = iter(loader)
+        iterator, count = iter(loader), 0
         while max_steps is None or self.step + 1 < max_steps:
-            self.begin_step(epoch)
             start = _now()
             try:
                 batch = next(iterator)
             except StopIteration:
-                self._abandon_step()
                 self.event("epoch_end", epoch=epoch)
                 return
-            self._spans.append(("fetch", "data", start, _now()))
-            self.samples(name, batch[0], batch[2] if len(batch) > 2 else None)
+            fetched = _now()
+            self.begin_step(epoch)  # only now: at the end of an epoch there is no step, and no fault may fire in it
+            self._start = start
+            self._spans.append(("fetch", "data", start, fetched))
+            self.samples(name, *_samples_and_ids(batch, ids_at))
+            count += 1
             try:
                 yield batch
             finally:
                 self.end_step()
-
-    def _abandon_step(self) -> None:
-        self.step -= 1
-        self._in_step = False
-        self._spans = []
+        with contextlib.suppress(TypeError):  # a stream has no length
+            if count == len(loader):  # pyright: ignore[reportArgumentType]
+                self.event("epoch_end", epoch=epoch)
 
     def span(self, name: str, lane: Lane = "compute") -> _OpenSpan:
         """A context that records an interval; closed also when its body raises."""
@@ -183,7 +192,8 @@ class Probe:
 
     def scalar(self, name: str, value: float) -> None:
         """Record a number of this step. JSON has no NaN and no infinity: those are written as words."""
-        self._scalars[name] = value if value - value == 0 else repr(float(value))
+        value = float(value)  # of numpy and torch too
+        self._scalars[name] = value if value - value == 0 else repr(value)
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of this step (bytes, collectives)."""
@@ -198,7 +208,9 @@ class Probe:
         if ids is not None:
             self._ids[name] = _as_ints(ids)
 
-    def seen(self, name: str, epoch: int, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None) -> None:
+    def seen(
+        self, name: str, epoch: int, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None
+    ) -> None:
         """Record samples that were read outside a step (a validation pass)."""
         self._write(Seen(name, epoch, digest_rows(batch), [] if ids is None else _as_ints(ids)))
 
@@ -239,6 +251,20 @@ class Probe:
         os.write(self._fd, self._encode(self._head) + b"\n")
 
 
+def _samples_and_ids(batch: Any, ids_at: int | str | None) -> tuple[Any, Any]:
+    """The part of a batch that is the samples, and the part that is their ids."""
+    if hasattr(batch, "ndim"):
+        return batch, None
+    first = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
+    try:
+        return first, None if ids_at is None else batch[ids_at]
+    except (KeyError, IndexError):
+        has = f"the keys {list(batch)}" if isinstance(batch, Mapping) else f"{len(batch)} parts"
+        raise UsageError(
+            f"ids_at={ids_at!r}, but a batch has {has}; give the place of the ids, or leave ids_at out"
+        ) from None
+
+
 def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:
     """64-bit xxh3 of each sample's bytes: [B, …] -> B integers. On a GPU tensor this copies to the host."""
     rows = batch if isinstance(batch, np.ndarray) else _as_numpy(batch)
@@ -269,4 +295,4 @@ def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _as_ints(ids: torch.Tensor | Sequence[int]) -> list[int]:
-    return ids.tolist() if hasattr(ids, "tolist") else list(ids)  # pyright: ignore[reportAttributeAccessIssue]
+    return ids.tolist() if hasattr(ids, "tolist") else [int(i) for i in ids]  # pyright: ignore[reportAttributeAccessIssue]

@@ -130,26 +130,31 @@ class Run(msgspec.Struct, frozen=True):
         return self.ranks[0].head.facts.get(name, default)
 
 
-class Provenance(msgspec.Struct, frozen=True):
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Where the numbers come from. Every number that a person sees carries one."""
 
     source: Source
     device: str
     backend: str
     world_size: int
-    torch: str
-    seed: int
     date: str
+    torch: str = ""
+    seed: int | None = None
     labkit: str = ""
     python: str = ""
     system: str = ""
 
     def label(self) -> str:
         """One line, as figures print it."""
-        return (
-            f"{self.source} {self.date[:10]} · {self.device} · {self.world_size} rank{'s' * (self.world_size != 1)} · "
-            f"{self.backend} · torch {self.torch} · seed {self.seed}"
-        )
+        parts = [
+            f"{self.source} {self.date[:10]}",
+            self.device,
+            f"{self.world_size} rank{'s' * (self.world_size != 1)}",
+            self.backend,
+            self.torch and f"torch {self.torch}",
+            "" if self.seed is None else f"seed {self.seed}",
+        ]
+        return " · ".join(part for part in parts if part)
 
 
 class Record(msgspec.Struct, frozen=True, dict=True):
@@ -172,7 +177,8 @@ class Record(msgspec.Struct, frozen=True, dict=True):
         steps = max(len(log.steps) for log in run.ranks)
         roles = ", ".join(sorted(self.runs))
         return (
-            f"Record({self.lab} / {self.variant}: {run.world_size} ranks, {steps} steps, {run.wall_s:.2f} s; runs: {roles})\n"
+            f"Record({self.lab} / {self.variant}: {run.world_size} ranks, {steps} steps, {run.wall_s:.2f} s; "
+            f"runs: {roles})\n"
             f"  {self.provenance.label()}"
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,9 @@ def new_folder(where: Path | str | None, name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RecordError(f"cannot make the record folder {folder}: {error.strerror}; choose another with --record") from error
+        raise RecordError(
+            f"cannot make the record folder {folder}: {error.strerror}; choose another with --record"
+        ) from error
     return folder
 
 
@@ -144,11 +147,24 @@ def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
         logs.append(read_rank(path))
     if not logs:
         raise RecordError(f"{folder}: no rank-*.jsonl in it; is it a labkit record?")
-    arrays: dict[str, np.ndarray] = {}
-    for path in folder.glob("rank-00000*.npz"):
+    expected = logs[0].head.world_size
+    if len(logs) != expected:
+        raise RecordError(
+            f"{folder}: files of {len(logs)} ranks, but rank 0 was one of {expected}; copy the whole folder, or run again"
+        )
+    return Run(role, tuple(logs), wall_s, attempts, _read_arrays(rank_file(folder, 0, logs[0].head.attempt)))
+
+
+def _read_arrays(rank_0: Path) -> dict[str, np.ndarray]:
+    """What rank 0 kept beside its file, in the same attempt."""
+    path = rank_0.with_suffix(".npz")
+    if not path.exists():
+        return {}
+    try:
         with np.load(path, allow_pickle=False) as kept:
-            arrays.update({name: kept[name] for name in kept.files})
-    return Run(role, tuple(logs), wall_s, attempts, arrays)
+            return {name: kept[name] for name in kept.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
 
 
 def write_record(record: Record) -> None:
@@ -167,6 +183,8 @@ def read_record(folder: Path | str) -> Record:
     if folder.name == "record.json":
         folder = folder.parent
     path = folder / "record.json"
+    if not path.exists() and any(folder.glob("rank-*.jsonl")):
+        return _bare_record(folder)
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
     except OSError as error:
@@ -179,3 +197,21 @@ def read_record(folder: Path | str) -> Record:
         raise RecordError(f"{path}: schema {content.schema}, this labkit reads {SCHEMA_VERSION}; run the lab again")
     runs = {role: read_run(folder / role, role, run.wall_s, run.attempts) for role, run in content.runs.items()}
     return Record(content.lab, content.variant, content.config, content.provenance, runs, folder)
+
+
+def _bare_record(folder: Path) -> Record:
+    """A record of what a script's own probes left: rank files without a record.json, one launch, no reference."""
+    run = read_run(folder, "variant", 0.0)
+    times = [time_ns for log in run.ranks for step in log.steps for time_ns in (step.start_ns, step.end_ns)]
+    if times:
+        run = msgspec.structs.replace(run, wall_s=(max(times) - min(times)) / 1e9)
+    head = run.ranks[0].head
+    written = max(path.stat().st_mtime for path in folder.glob("rank-*.jsonl"))
+    provenance = Provenance(
+        source="measured",
+        device=head.device,
+        backend=head.backend,
+        world_size=run.world_size,
+        date=time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(written)),
+    )
+    return Record("duplicate-data", folder.resolve().name, {}, provenance, {"variant": run}, folder)

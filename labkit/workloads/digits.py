@@ -57,7 +57,11 @@ class DigitStream(IterableDataset):
             copy yields everything: in each rank, and again in each DataLoader worker of each rank.
     """
 
-    def __init__(self, digits: Digits, *, seed: int, rank: int = 0, world_size: int = 1, split_workers: bool = False) -> None:
+    def __init__(
+        self, digits: Digits, *, seed: int, rank: int = 0, world_size: int = 1, split_workers: bool = False
+    ) -> None:
+        if not 0 <= rank < world_size:
+            raise ValueError(f"rank must be from 0 to world_size - 1 = {world_size - 1}; given {rank}")
         self.digits, self.seed = digits, seed
         self.rank, self.world_size, self.split_workers = rank, world_size, split_workers
 

@@ -39,7 +39,10 @@ def train(
     """
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
     for epoch in range(epochs):
-        for inputs, targets, *_ in probe.batches(loader_of_epoch(epoch), epoch=epoch, max_steps=max_steps):
+        if max_steps is not None and probe.step + 1 >= max_steps:
+            break  # a loader of workers would start them for nothing
+        loader = loader_of_epoch(epoch)
+        for inputs, targets, _ in probe.batches(loader, epoch=epoch, ids_at=2, max_steps=max_steps):
             with probe.span("forward"):
                 loss = nn.functional.cross_entropy(model(inputs.to(device)), targets.to(device))
             with probe.span("backward"):
@@ -66,7 +69,9 @@ def wrap_ddp(model: nn.Module, probe: Probe, device: torch.device) -> Distribute
         gradients = bucket.buffer()
         started = time.monotonic_ns()
         gradients.div_(dist.get_world_size())
-        future = dist.all_reduce(gradients, async_op=True).get_future()
+        work = dist.all_reduce(gradients, async_op=True)
+        assert work is not None  # asynchronous
+        future = work.get_future()
         probe.count("all_reduce")
         probe.count("all_reduce_bytes", gradients.numel() * gradients.element_size())
 

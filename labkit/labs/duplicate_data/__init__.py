@@ -59,6 +59,18 @@ def _check(function: Callable[..., Any], lab: Any) -> list[str]:
     return exercise.check(function, lab)
 
 
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record import measures
+
+    return measures.data_measures(record)
+
+
+def _source(variant: str) -> str:
+    from . import programs
+
+    return programs.source(variant)
+
+
 SPEC = LabSpec(
     number=3,
     slug="duplicate-data",
@@ -71,6 +83,12 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("rank-duplicates", "worker-duplicates", "coverage", "order", "validation-leak"),
     plan=plan,
+    measures=_measures,
+    source=_source,
+    figures=("who-read-what", "coverage", "timeline", "loss"),
+    controls=("batch", "num_samples"),
+    exact_measures=("samples_per_epoch", "unique_samples", "copies_max", "padding", "order_repeats"),
+    same_bits=("broken",),
     exercise=Exercise(
         task=(
             "Write the loader of rank `rank` among `world_size` for epoch `epoch`. Together the ranks must read each sample "

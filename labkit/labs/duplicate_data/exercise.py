@@ -10,7 +10,7 @@ from ...errors import LabkitError
 from ...ranks.context import RankContext
 from ...workloads.digits import Digits
 
-SIZES = ((64, 1, 8), (64, 2, 8), (65, 2, 8), (103, 3, 8), (97, 4, 5), (30, 4, 8))
+SIZES = ((64, 2, 8), (65, 2, 8), (103, 3, 8), (97, 4, 5), (30, 4, 8), (64, 1, 8))
 """(N, W, B): with and without a remainder, and with fewer samples than a global batch."""
 
 EPOCHS = 2
@@ -56,7 +56,10 @@ def read_all_ranks(context: RankContext) -> list[list[list[list[int]]]] | str:
         of_epoch = []
         for rank in range(case.world_size):
             batches = []
-            for item in case.loader(data, rank, case.world_size, case.batch, context.seed, epoch):
+            loader = case.loader(data, rank, case.world_size, case.batch, context.seed, epoch)
+            if not isinstance(loader, Iterable):
+                return f"the function returned {loader!r}; return a DataLoader, or another iterable of batches"
+            for item in loader:
                 if not isinstance(item, (list, tuple)) or len(item) != 3:
                     return "a batch must be (images, labels, ids), as DataLoader(data, ...) gives it"
                 batches.append([int(i) for i in item[2]])
@@ -80,9 +83,7 @@ def _judge(order: list[list[list[list[int]]]], case: _Case) -> list[str]:
         findings.append(f"{missing} of {size} samples are never read in an epoch")
     repeated = len(read) - len(set(read))
     if repeated > -size % world_size:
-        findings.append(
-            f"{repeated} reads are repeats, where {-size % world_size} suffice to give every rank equally many"
-        )
+        findings.append(f"{repeated} reads are repeats, where {-size % world_size} suffice to give every rank equally many")
     if any(len(batch) > case.batch for of_rank in first for batch in of_rank):
         findings.append(f"a batch is larger than {case.batch}")
     if order[0] == order[1] and size > 1:

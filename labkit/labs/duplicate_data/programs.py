@@ -151,9 +151,7 @@ def train_alone(context: RankContext) -> None:
     model = build(task.config.model, seed=context.seed, dtype=_dtype(task)).to(context.device)
 
     def loader_of_epoch(epoch: int) -> Iterable:
-        shares = [
-            _call(task, training, rank, task.stand_for, context.seed, epoch) for rank in range(task.stand_for)
-        ]
+        shares = [_call(task, training, rank, task.stand_for, context.seed, epoch) for rank in range(task.stand_for)]
         return shares[0] if task.stand_for == 1 else _global_batches(shares)
 
     _train(context, model, loader_of_epoch, validation)

@@ -1,0 +1,248 @@
+"""The command line: thin. Exit codes: 0 ran, whatever the verdict; 1 --fail-on; 2 wrong use; 3 the program failed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import __version__
+from .errors import LabkitError, RecordError, UnknownName, UsageError
+
+EXIT_FAILED_CHECK, EXIT_WRONG_USE, EXIT_PROGRAM_FAILED, EXIT_INTERRUPTED = 1, 2, 3, 130
+STATUSES = ("found", "clear", "inconclusive", "not_applicable")
+
+# typer carries click inside or beside it, by its version; this is the class that either raises for wrong use
+_WRONG_USE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Make the silent failures of distributed training happen, see them, fix them, prove the fix.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command("list")
+def list_labs() -> None:
+    """List the labs."""
+    from .labs import specs
+    from .view.terminal import print_labs
+
+    print_labs(_console(), specs())
+
+
+@app.command()
+def run(
+    slug: Annotated[str, typer.Argument(help="The lab, as `labkit list` names it.")],
+    variant: Annotated[str | None, typer.Option(help="The program to run; `broken` if left out.")] = None,
+    ranks: Annotated[str | None, typer.Option(help="Processes; the lab's default if left out.")] = None,
+    steps: Annotated[str | None, typer.Option(help="Cap on the steps of the run, whatever the epochs.")] = None,
+    epochs: Annotated[str | None, typer.Option(help="Passes over the data.")] = None,
+    seed: Annotated[str, typer.Option(help="Of everything random.")] = "0",
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting of the lab.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; chosen from the machine if left out.")] = None,
+    backend: Annotated[str | None, typer.Option(help="gloo or nccl; chosen from the machine if left out.")] = None,
+    record: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the record in this new folder.")] = None,
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
+    fail_on: Annotated[
+        list[str] | None, typer.Option("--fail-on", metavar="STATUS", help="Exit with 1 if a verdict has this status.")
+    ] = None,
+    deadline: Annotated[str, typer.Option(metavar="SECONDS", help="Then the ranks are ended, with their stacks.")] = "300",
+    help_lab: Annotated[
+        bool, typer.Option("--help-lab", help="Show the lab's variants and settings, and run nothing.")
+    ] = False,
+) -> None:
+    """Run a lab on real processes and judge what they did.
+
+    Under torchrun it joins the ranks that are there:
+    torchrun --nproc-per-node 4 -m labkit run duplicate-data
+    """
+    from . import labs
+
+    spec = labs.spec(slug)
+    if help_lab:
+        from .view.terminal import print_lab
+
+        print_lab(_console(), spec, _described(spec))
+        return
+    for status in fail_on or ():
+        if status not in STATUSES:
+            raise UnknownName("status", status, STATUSES)
+    values = _pairs(settings or [])
+    values |= {name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None}
+    spec.configure(spec.chosen(variant), values)  # wrong use is said before torch is loaded
+    numbers: dict[str, Any] = {
+        "ranks": None if ranks is None else _whole("--ranks", ranks),
+        "seed": _whole("--seed", seed),
+        "deadline_s": _seconds("--deadline", deadline),
+    }
+    if json not in (None, "-"):
+        _check_writable(Path(json))
+
+    from .facade import lab
+    from .view.terminal import print_record, progress_bar
+
+    opened = lab(slug)
+    with progress_bar(_console(stderr=True)) as on_progress:
+        result = opened.run(
+            variant, device=device, backend=backend, record_dir=record, on_progress=on_progress, **numbers, **values
+        )
+    if result is None:
+        return  # another rank under torchrun: rank 0 reports
+    report = opened.report(result)
+    _write_json(report, json)
+    verdicts = opened.judge(result)
+    if json != "-":
+        print_record(_console(), result, opened.measures(result), verdicts)
+    hit = [verdict for verdict in verdicts if verdict.status in (fail_on or ())]
+    if hit:
+        print(f"--fail-on: {', '.join(f'{v.detector} is {v.status}' for v in hit)}", file=sys.stderr)
+        raise typer.Exit(EXIT_FAILED_CHECK)
+
+
+@app.command()
+def show(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="A record's folder, or `last`.")] = "last",
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
+    figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the figures into this folder, as PNG.")] = None,
+    output: Annotated[str | None, typer.Option(metavar="RANK", help="Print what this rank printed.")] = None,
+) -> None:
+    """Show a record again: measures, verdicts, figures, a rank's output."""
+    from .facade import Lab
+    from .labs import spec
+    from .record.store import latest, read_record
+    from .view.terminal import print_record
+
+    found = read_record(latest() if record == "last" else record)
+    opened = Lab(spec(found.lab))
+    if output is not None:
+        print(_rank_output(found, _whole("--output", output)), end="")
+        return
+    _write_json(opened.report(found), json)
+    if figures is not None:
+        _draw(opened, found, figures)
+    if json != "-":
+        print_record(_console(), found, opened.measures(found), opened.judge(found))
+
+
+def main() -> None:
+    """Run the command line. Errors are one sentence on standard error."""
+    try:
+        code = app(standalone_mode=False, prog_name="labkit")
+    except _WRONG_USE as error:
+        error.show()
+        code = EXIT_WRONG_USE
+    except typer.Exit as end:
+        code = end.exit_code
+    except (UsageError, RecordError) as error:
+        print(f"labkit: {error}", file=sys.stderr)
+        code = EXIT_WRONG_USE
+    except LabkitError as error:
+        print(f"labkit: {error}", file=sys.stderr)
+        if getattr(error, "folder", ""):
+            print(f"output and stacks of each rank: {error.folder}", file=sys.stderr)  # type: ignore[attr-defined]
+        code = EXIT_PROGRAM_FAILED
+    except (KeyboardInterrupt, typer.Abort):
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = 0
+    if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
+        print("labkit: interrupted; its ranks are ended", file=sys.stderr)
+    sys.exit(code or 0)
+
+
+def _console(stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def _described(spec: Any) -> list[tuple[str, Any, str]]:
+    described = []
+    for field in dataclasses.fields(spec.config):
+        meta = field.metadata
+        limits = f" ({', '.join(meta['choices'])})" if meta["choices"] else f" ({meta['low']} to {meta['high']})"
+        described.append((field.name, field.default, meta["help"] + limits))
+    return described
+
+
+def _pairs(words: list[str]) -> dict[str, Any]:
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise UsageError(f"--set wants KEY=VALUE, as in --set batch=16; given {word!r}")
+        pairs[name.strip().replace("-", "_")] = value.strip()
+    return pairs
+
+
+def _whole(option: str, word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise UsageError(f"{option} must be a whole number; given {word!r}") from None
+
+
+def _seconds(option: str, word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e7:
+        raise UsageError(f"{option} must be a number of seconds above 0; given {word!r}")
+    return value
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"--json cannot write {path}: give a file in a folder that exists, or - for standard output")
+
+
+def _write_json(report: dict[str, Any], where: str | None) -> None:
+    if where is None:
+        return
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+    if where == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    _check_writable(Path(where))
+    try:
+        Path(where).write_text(text)
+    except OSError as error:
+        raise UsageError(f"--json cannot write {where}: {error.strerror}; give another file") from error
+
+
+def _rank_output(record: Any, rank: int) -> str:
+    if not 0 <= rank < record.run.world_size:
+        raise UsageError(f"--output: ranks count from 0 to {record.run.world_size - 1}; given {rank}")
+    from .ranks.entry import output_file
+
+    path = output_file(record.folder / "variant", rank)
+    return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
+
+
+def _draw(opened: Any, record: Any, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--figures cannot make {folder}: {error.strerror}; give another folder") from error
+    for name in opened.spec.figures:
+        opened.figure(name, record).save(folder / f"{name}.png")
+        print(f"drew {folder / f'{name}.png'}", file=sys.stderr)

@@ -1,0 +1,87 @@
+"""Innocent explanations of repeated reads, shared by the detectors: what they must rule out before they say `found`.
+
+Samplers pad; loaders fill their last batch up; data hold equal samples; some samplers draw with replacement. Each
+question here is whether one of these could have made what was read, chance included.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..record.measures import Reads, filling, sampler_padding
+
+MEETINGS = 5.0
+"""Chance events to expect before their absence is evidence: exp(-5) is 0.7 %."""
+
+ENOUGH = 10
+"""Different samples to see before a pattern over all of them is no accident: 1 in 10! is below a millionth."""
+
+EQUAL_SAMPLES = 0.01
+"""Share of reads that a few equal samples in the data may cause before hashes of the content cannot tell."""
+
+
+def split_by_count(seen: Reads, size: int | None) -> bool:
+    """Whether a whole epoch has no more reads than the data set has samples, but for padding and filling."""
+    if size is None or not seen.complete:
+        return False
+    surplus = seen.total - size
+    if len(seen.global_batches) > 1 and seen.full_steps[-1] and surplus < len(seen.global_batches[-1]):
+        return True
+    return surplus <= sampler_padding(size, seen.world_size)
+
+
+def allowed_repeats(seen: Reads, size: int | None) -> int:
+    """Reads of other ranks' samples that equal steps on all ranks explain, beyond what is known to be padding.
+
+    A sampler repeats fewer than W samples, and only at the end of an epoch.
+    """
+    at_the_end = seen.complete or seen.unique == size
+    return max(seen.world_size - 1, filling(seen, size)) if at_the_end else 0
+
+
+def one_filled_batch(seen: Reads, size: int | None) -> bool:
+    """Whether the epoch is one step in which samples are repeated only after all were read: filling, or overlap.
+
+    Ranks that read W times the data in it have each read all of it: no filling.
+    """
+    if size is None or len(seen.global_batches) != 1 or not size < seen.total < seen.world_size * size:
+        return False
+    return seen.key == "digest" or (seen.unique == size and int(np.ptp(seen.copies[1])) <= 1)
+
+
+def copies_in_data(seen: Reads, size: int | None) -> bool:
+    """Whether equal samples in the data could be what ranks seem to read twice. Never by ids.
+
+    In a whole epoch the number of reads decides: equal samples do not make it longer. In a part of one, how often a
+    rank alone meets an equal sample does: a pair that is shared out at random lands on two ranks W-1 times as often.
+    """
+    if seen.key == "id":
+        return False
+    if size is not None and seen.complete:
+        return split_by_count(seen, size)
+    return seen.across_ranks <= 2 * (seen.world_size - 1) * seen.within_ranks + MEETINGS * seen.world_size
+
+
+def with_replacement(seen: Reads, size: int | None) -> bool:
+    """Whether ranks that draw with replacement could have read this, uniformly or by weights.
+
+    n draws of N hold no repeat with a chance of (1-1/N)(1-2/N)...(1-(n-1)/N). On average they repeat
+    n - N(1-(1-1/N)^n) samples, with less spread than its root; weights repeat more, on one rank as on several.
+    """
+    if seen.unique >= ENOUGH and (seen.even_repeats or 1) > 1:
+        return False
+    among, draws = max(size or 0, seen.unique), [len(keys) for keys in seen.of_rank]
+    if seen.within_ranks == 0 and sum(_surprise_of_no_repeat(n, among) for n in draws) > MEETINGS:
+        return False
+    different = [among * (1 - (1 - 1 / among) ** n) for n in draws]
+    within = sum(draws) - sum(different)
+    across = sum(different) - among * (1 - (1 - 1 / among) ** sum(draws))
+    across = max(across, (seen.world_size - 1) * seen.within_ranks)
+    return seen.within_ranks >= within - 3 * math.sqrt(within) and seen.across_ranks <= across + 3 * math.sqrt(across)
+
+
+def _surprise_of_no_repeat(draws: int, among: int) -> float:
+    """-log of the chance that so many draws with replacement hold no repeat."""
+    return -sum(math.log1p(-i / among) for i in range(draws)) if draws <= among else math.inf

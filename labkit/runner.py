@@ -1,0 +1,123 @@
+"""From plans to runs: each launch that a record needs, one after the other, here or among the ranks of torchrun."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from . import __version__
+from .labs.spec import RunPlan
+from .ranks.backend import Placement, choose, threads_per_rank, visible_gpus
+from .ranks.faults import Fault
+from .ranks.join import Place, run_joined
+from .ranks.launch import Control, Launched, Progress, launch
+from .record import store
+from .record.schema import Head, Provenance, Run
+
+OnProgress = Callable[[str, Progress], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """How a reader wants the launches to run.
+
+    Attributes:
+        ranks: of the run under study.
+        seed, device, backend, deadline_s, faults: as for `Lab.run`.
+        control: to stop from another thread.
+        on_progress: called with the role of a launch and its progress.
+    """
+
+    ranks: int
+    seed: int
+    device: str | None
+    backend: str | None
+    deadline_s: float
+    faults: tuple[Fault, ...] = ()
+    control: Control | None = None
+    on_progress: OnProgress | None = None
+
+    def placement(self, place: Place | None) -> Placement:
+        """Backend and device of the ranks on this machine; refuses what cannot be."""
+        local = place.local_world_size if place else self.ranks
+        return choose(local, visible_gpus(), self.device, self.backend)
+
+
+def execute(
+    plans: list[RunPlan], request: Request, folder: Path, placement: Placement, place: Place | None
+) -> dict[str, Run]:
+    """Run every plan, each in a folder of its role. *Called on* the parent, or on rank 0 under torchrun."""
+    runs = {}
+    for plan in plans:
+        where = folder / plan.role
+        where.mkdir()
+        if place is not None and plan.group:
+            launched = _joined(plan, request, place, where)
+            assert launched is not None  # rank 0
+        else:
+            launched = _launched(plan, request, placement, where)
+        runs[plan.role] = store.read_run(where, plan.role, launched.wall_s, launched.attempts)
+    return runs
+
+
+def help_along(plans: list[RunPlan], request: Request, place: Place) -> None:
+    """Take part in the plans that need all ranks. *Called on* every rank but 0, under torchrun."""
+    for plan in plans:
+        if plan.group:
+            _joined(plan, request, place, None)
+
+
+def _joined(plan: RunPlan, request: Request, place: Place, folder: Path | None) -> Launched | None:
+    return run_joined(
+        place,
+        plan.program,
+        plan.task,
+        folder=folder,
+        seed=request.seed,
+        device=request.device,
+        backend=request.backend,
+        deadline_s=request.deadline_s,
+        faults=request.faults if plan.role == "variant" else (),
+    )
+
+
+def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path) -> Launched:
+    tell = request.on_progress
+    return launch(
+        plan.program,
+        plan.task,
+        ranks=plan.ranks,
+        folder=folder,
+        seed=request.seed,
+        placement=placement,
+        # a reference that is to be equal to the bit sums in the same order, so it uses as many threads as a rank
+        threads=threads_per_rank(request.ranks),
+        deadline_s=request.deadline_s,
+        group=plan.group,
+        faults=request.faults if plan.role == "variant" else (),
+        control=request.control,
+        on_progress=None if tell is None else lambda progress: tell(plan.role, progress),
+    )
+
+
+def provenance_of(head: Head, seed: int) -> Provenance:
+    """What was measured here and now, on the device that a rank used."""
+    import torch
+
+    from .hardware.machine import device_name, system_name
+
+    return Provenance(
+        source="measured",
+        device=device_name(head.device),
+        backend=head.backend,
+        world_size=head.world_size,
+        torch=str(torch.__version__),
+        seed=seed,
+        date=datetime.now().astimezone().isoformat(timespec="seconds"),
+        labkit=__version__,
+        python=platform.python_version(),
+        system=system_name(),
+    )

@@ -1,0 +1,1 @@
+"""How it looks: figures, cards, widgets, the lesson frame. Computes nothing; draws what record and detect say."""

@@ -1,0 +1,157 @@
+"""Records, verdicts and labs as small pieces of HTML: inline styles only, readable in light and dark, printed, and aloud."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ..record.measures import Quantity
+from . import palette
+
+if TYPE_CHECKING:
+    from ..detect.cost import Cost
+    from ..detect.verdict import Verdict
+    from ..record.schema import Record
+
+_BOX = (
+    "border:1px solid #8888;border-left:6px solid {colour};border-radius:4px;padding:.6em .9em;margin:.5em 0;max-width:62em"
+)
+_SMALL = "font-size:85%;opacity:.8"
+_CHIP = "background:{colour};color:white;border-radius:3px;padding:.1em .5em;font-weight:bold;white-space:nowrap"
+
+
+def chip(status: str) -> str:
+    """A status as a word with its mark, so that it needs no colour."""
+    colour, mark = palette.STATUS_COLOUR[status], palette.STATUS_MARK[status]
+    return f'<span style="{_CHIP.format(colour=colour)}">{mark} {status.replace("_", " ")}</span>'
+
+
+def _box(body: str, colour: str = palette.GREY) -> str:
+    return f'<div style="{_BOX.format(colour=colour)}">{body}</div>'
+
+
+def _quantities(values: Mapping[str, Quantity]) -> str:
+    rows = "".join(
+        f'<tr><td style="text-align:left;padding:.1em 1em .1em 0">{escape(name.replace("_", " "))}</td>'
+        f'<td style="text-align:right">{escape(str(quantity))}'
+        + (f" <em>({escape(quantity.source)})</em>" if quantity.source else "")
+        + "</td></tr>"
+        for name, quantity in values.items()
+    )
+    return f'<table style="margin:.3em 0;{_SMALL}">{rows}</table>'
+
+
+def verdict_card(verdict: Verdict) -> str:
+    """One verdict: status, question, cause, fix, place, evidence."""
+    parts = [f"<div>{chip(verdict.status)} <strong>{escape(verdict.question)}</strong></div>"]
+    if verdict.cause:
+        parts.append(f"<div>{escape(_sentence(verdict.cause))}</div>")
+    if verdict.fix and verdict.status != "clear":
+        parts.append(f"<div><strong>Fix:</strong> {escape(_sentence(verdict.fix))}</div>")
+    if verdict.where and verdict.status == "found":
+        parts.append(f"<div><strong>Where:</strong> <code>{escape(verdict.where)}</code></div>")
+    if verdict.waste is not None:
+        parts.append(f"<div><strong>Waste:</strong> {verdict.waste:.1%} of device time</div>")
+    if verdict.evidence:
+        parts.append(f"<details><summary style='{_SMALL}'>evidence</summary>{_quantities(verdict.evidence)}</details>")
+    return _box("".join(parts), palette.STATUS_COLOUR[verdict.status])
+
+
+def verdicts_card(verdicts: Any) -> str:
+    """All verdicts on one record: those that found something whole, the others a line each."""
+    found = "".join(verdict_card(verdict) for verdict in verdicts.found)
+    rest = "".join(
+        f"<div style='margin:.25em 0'>{chip(v.status)} {escape(v.question)} "
+        f"<span style='{_SMALL}'>{escape(_sentence(v.cause))}"
+        + (f" To know: {escape(_sentence(v.fix))}" if v.fix and v.status in ("inconclusive", "not_applicable") else "")
+        + "</span></div>"
+        for v in verdicts
+        if v.status != "found"
+    )
+    return found + (_box(rest) if rest else "")
+
+
+def record_card(record: Record) -> str:
+    """What ran, and with what provenance."""
+    run = record.run
+    steps = max(len(log.steps) for log in run.ranks)
+    settings = ", ".join(f"{name} {value}" for name, value in record.config.items())
+    return _box(
+        f"<div><strong>{escape(record.lab)} / {escape(record.variant)}</strong>: {run.world_size} ranks, {steps} steps, "
+        f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
+        f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
+    )
+
+
+def lab_card(spec: Any) -> str:
+    """A lab's question and its variants."""
+    rows = "".join(
+        f"<tr><td style='text-align:left'><code>{escape(v.name)}</code></td>"
+        f"<td style='text-align:left'>{escape(v.summary)}</td></tr>"
+        for v in spec.variants
+    )
+    return _box(
+        f"<div><strong>Lab {spec.number:02d}, {escape(spec.title)}:</strong> {escape(spec.question)}</div>"
+        f"<table style='margin:.3em 0'>{rows}</table>",
+        palette.BLUE,
+    )
+
+
+def comparison_card(columns: Mapping[str, Mapping[str, Quantity]], labels: list[str]) -> str:
+    """Measures of several records side by side, with their provenance."""
+    names = list(dict.fromkeys(name for column in columns.values() for name in column))
+    cell = "text-align:right;padding:.1em .8em"
+    head = "".join(f"<th style='{cell}'>{escape(title)}</th>" for title in columns)
+    rows = "".join(
+        f"<tr><td style='text-align:left'>{escape(name.replace('_', ' '))}</td>"
+        + "".join(f"<td style='{cell}'>{escape(str(column.get(name, '')))}</td>" for column in columns.values())
+        + "</tr>"
+        for name in names
+    )
+    return _box(
+        f"<table><tr><th></th>{head}</tr>{rows}</table><div style='{_SMALL}'>{'<br>'.join(map(escape, labels))}</div>"
+    )
+
+
+def check_card(findings: list[str]) -> str:
+    """What a check of an exercise found."""
+    if not findings:
+        return _box(f"{chip('clear')} <strong>Solved:</strong> every check passed.", palette.GREEN)
+    items = "".join(f"<li>{escape(text)}</li>" for text in findings)
+    return _box(f"{chip('found')} <strong>Not yet:</strong> {len(findings)} still wrong.<ul>{items}</ul>", palette.VERMILION)
+
+
+def diff_card(before_name: str, after_name: str, before: str, after: str) -> str:
+    """Two sources, line by line: what goes is marked with -, what comes with +."""
+    lines = []
+    for line in difflib.ndiff(before.splitlines(), after.splitlines()):
+        mark, text = line[0], line[2:]
+        if mark == "?":
+            continue
+        colour = {"-": palette.VERMILION, "+": palette.GREEN}.get(mark)
+        style = f"border-left:4px solid {colour};padding-left:.4em" if colour else "padding-left:calc(.4em + 4px)"
+        weight = "font-weight:bold" if colour else ""
+        lines.append(f"<div style='{style};{weight}'>{mark} {escape(text)}</div>")
+    title = f"<div style='{_SMALL}'>− {escape(before_name)} &nbsp; + {escape(after_name)}</div>"
+    return _box(f"{title}<pre style='margin:.3em 0;line-height:1.35'>{''.join(lines)}</pre>")
+
+
+def cost_card(waste: float, cost: Cost, *, num_gpus: float, hours: float, price: float) -> str:
+    """What a waste costs at a scale that the reader chose."""
+    return _box(
+        f"<strong>This on {num_gpus:,.0f} GPUs for {hours:,.0f} h at {price:,.2f} an hour wastes "
+        f"{cost.money:,.0f}</strong>: {waste:.1%} of {num_gpus * hours:,.0f} GPU-hours, {cost.gpu_hours:,.0f}."
+        f"<div style='{_SMALL}'>simulated: the measured share of waste, times size, time and price as entered</div>",
+        palette.ORANGE,
+    )
+
+
+def note_card(text: str, status: str = "not_applicable") -> str:
+    """A sentence with a status colour."""
+    return _box(escape(text), palette.STATUS_COLOUR[status])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

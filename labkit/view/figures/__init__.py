@@ -1,0 +1,29 @@
+"""The figures, by name. Each takes one or more records and gives a Picture; drawn from records alone."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from ...errors import UnknownName
+from ..picture import Picture
+
+FIGURES = {
+    "who-read-what": "reads:who_read_what",
+    "coverage": "reads:coverage_and_copies",
+    "timeline": "reads:timeline",
+    "loss": "reads:loss",
+}
+"""Name -> module of this folder and function."""
+
+
+def figure(name: str) -> Callable[..., Picture]:
+    """The function that draws a figure.
+
+    Raises:
+        UnknownName: with the valid names.
+    """
+    if name not in FIGURES:
+        raise UnknownName("figure", name, FIGURES)
+    module, function = FIGURES[name].split(":")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), function)

@@ -1,0 +1,37 @@
+"""What all figures share: the check of their arguments, the axes, the line of provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from ...errors import UsageError
+from ...record.schema import Record
+from .. import palette
+from ..picture import Picture
+
+
+def need(records: Sequence[Record]) -> None:
+    if not records:
+        raise UsageError("a figure needs at least one record, as in lab.figure('loss', record)")
+
+
+def side_by_side(records: Sequence[Record], *, width: float, height: float):
+    figure = Figure(figsize=(width * min(len(records), 2) if len(records) > 1 else width * 1.6, height))
+    axes = figure.subplots(1, len(records), squeeze=False)[0]
+    return figure, axes
+
+
+def plain_axes(*axes) -> None:
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+
+
+def finish(figure: Figure, records: Sequence[Record], alt: str, *, top: float) -> Picture:
+    labels = list(dict.fromkeys(record.provenance.label() for record in records))
+    height = figure.get_figheight()
+    figure.text(0.01, 0.06 / height, "\n".join(labels), fontsize=7.5, color=palette.GREY, va="bottom")
+    bottom = (0.12 + 0.13 * len(labels)) / height
+    figure.tight_layout(rect=(0, bottom, 1, top))
+    return Picture(figure, alt + f" ({'; '.join(labels)})")

@@ -1,0 +1,243 @@
+"""The figures of what was read and what it did: pure drawings of records, several side by side.
+
+Each function takes one or more records and returns a Picture. Each prints the provenance of what it shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from ...errors import UsageError
+from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, loss_curve, names_of
+from ...record.schema import Record
+from .. import palette
+from ..picture import Picture
+from .common import finish, need, plain_axes, side_by_side
+
+MAX_STEPS = 8
+MAX_SLOTS = 16
+TIMELINE_STEPS = 6
+
+
+def who_read_what(*records: Record) -> Picture:
+    """A grid of ranks by steps: each square is a sample, its colour says how many ranks read it in the epoch.
+
+    A dot marks a sample that another rank reads in the very same step. The number is the id of the batch's first sample.
+    """
+    need(records)
+    tallest = max(record.run.world_size for record in records)
+    figure, axes = side_by_side(records, width=6.2, height=1.35 + 0.62 * tallest)
+    words = []
+    for axis, record, name in zip(axes, records, names_of(records), strict=True):
+        seen = _reads(record)
+        _draw_grid(axis, seen)
+        axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
+        share = seen.unique_share_of_global_batch
+        axis.set_xlabel(
+            f"step  (of each batch up to {MAX_SLOTS} samples)   ·   {share:.0%} of a global batch is unique", fontsize=9
+        )
+        words.append(f"{name}: {share:.1%} of the samples of a global batch are different")
+    world_size = tallest
+    handles: list[Any] = [
+        Patch(color=palette.by_readers(readers, world_size), label=_readers_label(readers, world_size))
+        for readers in sorted({1, *(() if world_size < 3 else (2,)), *(() if world_size < 4 else (3,)), world_size})
+    ]
+    handles.append(
+        Line2D([], [], marker="o", color="black", linestyle="", markersize=3, label="another rank reads it in this step")
+    )
+    figure.legend(
+        handles=handles, loc="upper center", ncols=len(handles), frameon=False, fontsize=8.5, bbox_to_anchor=(0.5, 1.0)
+    )
+    return finish(figure, records, "Which rank read which sample at each step. " + "; ".join(words) + ".", top=0.9)
+
+
+def _readers_label(readers: int, world_size: int) -> str:
+    if readers <= 1:
+        return "read by one rank in the epoch"
+    return f"by all {world_size}" if readers >= world_size else f"by {readers}" + ("" if readers == 2 else " or more")
+
+
+def _draw_grid(axis, seen: Reads) -> None:
+    readers = dict(zip(seen.copies[0].tolist(), seen.ranks_reading.tolist(), strict=True))
+    steps = min(MAX_STEPS, max((len(b) for b in seen.batches), default=0))
+    columns = MAX_SLOTS // 2
+    squares, colours, dots = [], [], []
+    for step in range(steps):
+        keys, counts = np.unique(seen.global_batches[step], return_counts=True)
+        in_step = dict(zip(keys.tolist(), counts.tolist(), strict=True))
+        for rank, batches in enumerate(seen.batches):
+            if step >= len(batches):
+                continue
+            shown = batches[step][:MAX_SLOTS].tolist()
+            for slot, key in enumerate(shown):
+                x = step + 0.06 + (slot % columns) * 0.88 / columns
+                y = rank + 0.34 + (slot // columns) * 0.28
+                squares.append(Rectangle((x, y), 0.8 / columns, 0.24))
+                colours.append(palette.by_readers(readers[key], seen.world_size))
+                if in_step[key] > 1:
+                    dots.append((x + 0.4 / columns, y + 0.12))
+            first = f"{shown[0]}" if seen.key == "id" else f"{shown[0] & 0xFFFF:04x}"
+            axis.text(step + 0.06, rank + 0.29, f"#{first}…", fontsize=7, va="bottom", ha="left")
+    axis.add_collection(PatchCollection(squares, facecolors=colours, edgecolors="none"))
+    if dots:
+        axis.scatter(*zip(*dots, strict=True), s=3, color="black", zorder=3)
+    axis.set_xlim(0, max(steps, 1))
+    axis.set_ylim(seen.world_size, 0)
+    axis.set_xticks(np.arange(steps) + 0.5, [str(step) for step in range(steps)])
+    axis.set_yticks(np.arange(seen.world_size) + 0.5, [f"rank {rank}" for rank in range(seen.world_size)])
+    axis.spines[:].set_visible(False)
+    for line in range(1, seen.world_size):
+        axis.axhline(line, color=palette.LIGHT, linewidth=0.8)
+    for line in range(1, steps):
+        axis.axvline(line, color=palette.LIGHT, linewidth=0.8)
+    axis.tick_params(length=0)
+
+
+def coverage_and_copies(*records: Record) -> Picture:
+    """Left: how many samples were read 0, 1, 2, … times in the first epoch. Right: how fast the data are covered."""
+    need(records)
+    figure = Figure(figsize=(10.5, 3.9), layout=None)
+    left, right = figure.subplots(1, 2)
+    most, words = 1, []
+    for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
+        seen = _reads(record)
+        size = dataset_size(record.run) or seen.unique
+        counts = np.bincount(seen.copies[1])
+        counts[0] = max(0, size - seen.unique)
+        most = max(most, len(counts) - 1)
+        width = 0.8 / len(records)
+        positions = np.arange(len(counts)) + (index - (len(records) - 1) / 2) * width
+        bars = left.bar(positions, counts, width, color=palette.VARIANT_COLOUR[index % 6], label=name,
+                        hatch=("", "///", "..", "xx", "--", "++")[index % 6], edgecolor="white")  # fmt: skip
+        left.bar_label(bars, [f"{count:,}" if count else "" for count in counts], fontsize=8)
+        processed, covered = _coverage_curve(seen, size)
+        style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
+        right.plot(processed / size, covered, linewidth=2.2, label=name, **style)
+        words.append(
+            f"{name}: {seen.unique:,} of {size:,} samples read in one epoch of {seen.total:,} reads, "
+            f"one at most {int(seen.copies[1].max())} times"
+        )
+    left.set_xticks(range(most + 1))
+    left.set_xlabel("reads of one sample in the first epoch, by all ranks together")
+    left.set_ylabel("samples")
+    left.margins(y=0.15)
+    left.legend(frameon=False, fontsize=9)
+    limit = max(1.0, right.get_xlim()[1])
+    right.plot([0, 1, limit], [0, 1, 1], color=palette.GREY, linewidth=1, linestyle=":", label="each sample once")
+    right.set_xlabel("samples processed by all ranks together / size of the data set")
+    right.set_ylabel("share of the data set read")
+    right.set_ylim(0, 1.05)
+    right.set_xlim(0, limit)
+    right.legend(frameon=False, fontsize=9, loc="lower right")
+    plain_axes(left, right)
+    return finish(figure, records, "Coverage and copies. " + "; ".join(words) + ".", top=0.96)
+
+
+def _coverage_curve(seen: Reads, size: int) -> tuple[np.ndarray, np.ndarray]:
+    read: set[int] = set()
+    processed, covered = [0], [0.0]
+    for keys in seen.global_batches:
+        read.update(keys.tolist())
+        processed.append(processed[-1] + len(keys))
+        covered.append(len(read) / size)
+    return np.array(processed), np.array(covered)
+
+
+def timeline(*records: Record) -> Picture:
+    """What each rank does when, in the first steps after the first: compute above, communication below, in milliseconds."""
+    need(records)
+    tallest = max(record.run.world_size for record in records)
+    figure, axes = side_by_side(records, width=6.2, height=1.5 + 0.6 * tallest)
+    words = []
+    for axis, record, name in zip(axes, records, names_of(records), strict=True):
+        run = record.run
+        offsets = clock_offsets(run)
+        skip = 1 if min(len(log.steps) for log in run.ranks) > TIMELINE_STEPS else 0  # the first step builds the buckets
+        shown = [log.steps[skip : skip + TIMELINE_STEPS] for log in run.ranks]
+        if not any(shown):
+            raise UsageError(f"{name} has no steps to draw")
+        origin = min(steps[0].start_ns - offset for steps, offset in zip(shown, offsets, strict=True) if steps)
+        for rank, (steps, offset) in enumerate(zip(shown, offsets, strict=True)):
+            for step in steps:
+                start = (step.start_ns - offset - origin) / 1e6
+                axis.plot([start, start], [rank + 0.08, rank + 0.92], color=palette.LIGHT, linewidth=0.8, zorder=0)
+                for span in step.spans:
+                    comm = span.lane == "comm"
+                    axis.broken_barh(
+                        [((span.start_ns - offset - origin) / 1e6, (span.end_ns - span.start_ns) / 1e6)],
+                        (rank + (0.55 if comm else 0.12), 0.33 if comm else 0.4),
+                        facecolor=palette.SPAN_COLOUR.get(span.name, palette.PURPLE),
+                        hatch=palette.SPAN_HATCH.get(span.name, ""),
+                        edgecolor="white",
+                        linewidth=0.3,
+                    )
+        axis.set_ylim(run.world_size, 0)
+        axis.set_yticks(np.arange(run.world_size) + 0.5, [f"rank {rank}" for rank in range(run.world_size)])
+        axis.set_xlabel(f"ms, steps {skip} to {skip + max(map(len, shown)) - 1}")
+        axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
+        shares = lane_shares(run.ranks[0])
+        words.append(
+            f"{name}: " + ", ".join(f"{lane} {share:.0%}" for lane, share in shares.items()) + " of rank 0's step time"
+        )
+        plain_axes(axis)
+    handles = [
+        Patch(facecolor=colour, hatch=palette.SPAN_HATCH.get(span, ""), edgecolor="white", label=span.replace("_", "-"))
+        for span, colour in palette.SPAN_COLOUR.items()
+    ]
+    figure.legend(
+        handles=handles, loc="upper center", ncols=len(handles), frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0)
+    )
+    return finish(figure, records, "Timeline of each rank. " + "; ".join(words) + ".", top=0.9)
+
+
+def loss(*records: Record) -> Picture:
+    """The loss of the global batch against samples processed and against time; thin lines are the one-process references."""
+    need(records)
+    figure = Figure(figsize=(10.5, 3.9))
+    left, right = figure.subplots(1, 2)
+    words = []
+    for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
+        style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
+        curve = loss_curve(record.run)
+        if not len(curve.samples):
+            raise UsageError(f"{name} has no steps to draw")
+        label = name if "ranks" in name else f"{name}, {record.run.world_size} ranks"
+        left.plot(curve.samples, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
+        right.plot(curve.time_s, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
+        if "single" in record.runs:
+            single = loss_curve(record.runs["single"])
+            thin = {"color": style["color"], "linewidth": 0.9, "alpha": 0.8, "label": f"{name}: its one-process reference"}
+            left.plot(single.samples, _smooth(single.loss_global), **thin)
+            right.plot(single.time_s, _smooth(single.loss_global), **thin)
+        words.append(
+            f"{label}: {curve.loss_global[-1]:.3g} after {int(curve.samples[-1]):,} samples and {curve.time_s[-1]:.2f} s"
+        )
+    left.set_xlabel("samples processed by all ranks together")
+    right.set_xlabel("seconds since the first step")
+    for axis in (left, right):
+        axis.set_ylabel("loss (mean of 5 steps)")
+        axis.set_ylim(bottom=0)
+    left.legend(frameon=False, fontsize=8.5)
+    plain_axes(left, right)
+    return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=0.96)
+
+
+def _smooth(values: np.ndarray, width: int = 5) -> np.ndarray:
+    """Mean of the last `width` values, of fewer at the beginning."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(0, ends - width)
+    return (sums[ends] - sums[starts]) / (ends - starts)
+
+
+def _reads(record: Record) -> Reads:
+    seen = first_epoch(record.run)
+    if seen is None or not seen.total:
+        raise UsageError(f"{record.variant} recorded no samples to draw; read batches through probe.batches(loader)")
+    return seen

@@ -1,0 +1,157 @@
+"""The frame that every lesson shares: parameters that are checked, a banner, a prediction, the words for the cost."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..detect.cost import cost_of
+from ..errors import UnknownName, UsageError
+from .cards import _box, cost_card, escape
+
+
+def begin(lab: Any, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
+    """Check the notebook's parameters and say on what machine it runs. Call it in the cell after the parameters.
+
+    papermill only warns of a parameter that a notebook does not have; here it is refused, with the nearest spelling.
+
+    Args:
+        lab: the opened lab.
+        namespace: the notebook's `globals()`.
+        known: the names of the parameters.
+
+    Raises:
+        UnknownName: a name that is no parameter.
+    """
+    for name in _injected(namespace.get("In", [])):
+        if name not in known:
+            raise UnknownName("parameter of this notebook", name, known)
+    return Banner(lab, {name: namespace[name] for name in known})
+
+
+def _injected(cells: list[str]) -> list[str]:
+    """Names that papermill's cell of parameters assigns; it begins with a comment that says so."""
+    names = []
+    for source in cells:
+        if source.startswith("# Parameters"):
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.Assign):
+                    names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return names
+
+
+class Banner:
+    """What runs here: the lab's question, the parameters, the machine."""
+
+    def __init__(self, lab: Any, parameters: Mapping[str, Any]) -> None:
+        from ..hardware.machine import processor_name
+
+        self.lab, self.parameters, self.machine = lab, parameters, processor_name()
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"Lab {self.lab.spec.number:02d} {self.lab.spec.slug} on {self.machine}\n{values}"
+
+    def _repr_html_(self) -> str:
+        spec = self.lab.spec
+        values = ", ".join(f"{name} = {value!r}" for name, value in self.parameters.items())
+        return _box(
+            f"<strong>{escape(spec.question)}</strong><div>{escape(values)}</div>"
+            f"<div style='font-size:85%;opacity:.8'>Runs here, now: {escape(self.machine)}. Every number below is measured "
+            "on this machine unless it says otherwise.</div>"
+        )
+
+
+@dataclass
+class Prediction:
+    """A number that the reader commits to before it is revealed.
+
+    Attributes:
+        question: what to predict.
+        guess: the number that stands if the reader enters none, so that the notebook runs by itself.
+        unit: what it counts.
+        low, high: what can be entered.
+    """
+
+    question: str
+    guess: float
+    unit: str = ""
+    low: float = 0.0
+    high: float = 1e12
+
+    def __post_init__(self) -> None:
+        import ipywidgets
+
+        if not self.low <= self.guess <= self.high:
+            raise UsageError(f"the guess must be from {self.low:g} to {self.high:g}; given {self.guess}")
+        self._entry = ipywidgets.BoundedFloatText(
+            value=self.guess, min=self.low, max=self.high, description="I predict", style={"description_width": "initial"}
+        )
+        self._widget = ipywidgets.HBox([self._entry, ipywidgets.Label(self.unit)])
+
+    @property
+    def value(self) -> float:
+        """What stands in the entry now."""
+        return self._entry.value
+
+    def __repr__(self) -> str:
+        return f"{self.question} Predicted: {self.value:g} {self.unit}".rstrip()
+
+    def _repr_html_(self) -> str:
+        return _box(f"<strong>{escape(self.question)}</strong>")
+
+    def _ipython_display_(self) -> None:
+        """The question as text, which stays without a kernel, and under it the entry, which does not."""
+        from IPython.display import display
+
+        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
+        display(self._widget)
+
+    def reveal(self, actual: float) -> Revealed:
+        """Compare with what was measured."""
+        return Revealed(self.question, self.value, float(actual), self.unit)
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """A prediction beside the measurement."""
+
+    question: str
+    predicted: float
+    actual: float
+    unit: str
+
+    @property
+    def hit(self) -> bool:
+        return math.isclose(self.predicted, self.actual, rel_tol=0.05, abs_tol=1e-9)
+
+    def __repr__(self) -> str:
+        return f"{self.question} You said {self.predicted:g}, measured {self.actual:g} {self.unit}".rstrip() + "."
+
+    def _repr_html_(self) -> str:
+        verdict = "As predicted." if self.hit else "Not what was predicted: that is what this lab is for."
+        return _box(
+            f"{escape(self.question)}<br><strong>You said {self.predicted:g}; measured {self.actual:g}</strong> "
+            f"{escape(self.unit)}. {verdict}"
+        )
+
+
+class CostOf:
+    """The cost of a waste at a stated scale, as text and as a card."""
+
+    def __init__(self, waste: float, *, num_gpus: float = 64, hours: float = 72, price_per_gpu_hour: float = 2.50) -> None:
+        self.cost = cost_of(waste, num_gpus=num_gpus, hours=hours, price_per_gpu_hour=price_per_gpu_hour)
+        self._card = cost_card(waste, self.cost, num_gpus=num_gpus, hours=hours, price=price_per_gpu_hour)
+        self._text = (
+            f"{waste:.1%} of {num_gpus:g} GPUs for {hours:g} h at {price_per_gpu_hour:g} an hour: "
+            f"{self.cost.gpu_hours:,.0f} GPU-hours, {self.cost.money:,.0f} (simulated)"
+        )
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return self._card

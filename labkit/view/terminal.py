@@ -1,0 +1,110 @@
+"""Records and verdicts in a terminal, and the progress bar of a run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from . import palette
+
+_STYLE = {"found": "bold red", "clear": "bold green", "inconclusive": "bold yellow", "not_applicable": "dim"}
+
+
+def print_labs(console: Console, specs: list[Any]) -> None:
+    """The labs, a line each."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("lab", "slug", "question", "min"):
+        table.add_column(heading, justify="right" if heading == "min" else "left")
+    for spec in specs:
+        table.add_row(f"{spec.number:02d}", spec.slug, spec.question, str(spec.minutes))
+    console.print(table)
+    console.print("\nRun one:                     labkit run duplicate-data")
+    console.print("Its variants and settings:   labkit run duplicate-data --help-lab")
+
+
+def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]]) -> None:
+    """One lab's variants and settings."""
+    console.print(f"[bold]{spec.number:02d} {spec.slug}[/bold]: {spec.question}\n")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("variant")
+    table.add_column("what it is")
+    for variant in spec.variants:
+        table.add_row(variant.name, variant.summary)
+    console.print(table)
+    console.print()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("setting", "default", "meaning"):
+        table.add_column(heading)
+    for name, default, meaning in settings:
+        table.add_row(name, str(default), meaning)
+    console.print(table)
+
+
+def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any) -> None:
+    """The card of a record: what ran, the measures, the verdicts, where it is kept."""
+    run = record.run
+    steps = max(len(log.steps) for log in run.ranks)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, quantity in measures.items():
+        table.add_row(name, str(quantity) + (f"  ({quantity.source})" if quantity.source else ""))
+    console.print(
+        Panel(
+            Group(table, Text(record.provenance.label(), style="dim")),
+            title=f"{record.lab} / {record.variant}: {run.world_size} ranks, {steps} steps, {run.wall_s:.2f} s",
+            title_align="left",
+        )
+    )
+    for verdict in verdicts:
+        console.print(_verdict(verdict))
+    if record.folder is not None:
+        console.print(f"kept in {record.folder}", style="dim", soft_wrap=True)
+
+
+def _verdict(verdict: Any) -> Any:
+    mark = palette.STATUS_MARK[verdict.status]
+    head = Text.assemble(
+        (f"{mark} {verdict.status.replace('_', ' ').upper()}", _STYLE[verdict.status]), f"  {verdict.question}"
+    )
+    if verdict.status == "found":
+        lines = [head, Text(f"Cause: {verdict.cause}."), Text(f"Fix:   {verdict.fix}.")]
+        if verdict.where:
+            lines.append(Text(f"Where: {verdict.where}"))
+        if verdict.waste is not None:
+            lines.append(Text(f"Waste: {verdict.waste:.1%} of device time"))
+        return Panel(Group(*lines), border_style="red", title=verdict.detector, title_align="left")
+    tail = f"  {verdict.cause}" + (f"; to know: {verdict.fix}" if verdict.fix and verdict.status != "clear" else "")
+    return Text.assemble(head, (tail, "dim"))
+
+
+@contextlib.contextmanager
+def progress_bar(console: Console) -> Iterator[Any]:
+    """A progress bar fed by the ranks; gives the callback for Lab.run. Shown on a terminal only."""
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("step {task.fields[steps]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        tasks: dict[str, Any] = {}
+
+        def on_progress(role: str, progress: Any) -> None:
+            if role not in tasks:
+                label = f"{len(progress.steps)} ranks" if role == "variant" else f"{role} process, to compare"
+                tasks[role] = bar.add_task(label, total=1.0, steps="…")
+            steps = f"{max(progress.steps)} of {progress.total_steps or '?'}"
+            bar.update(tasks[role], completed=progress.fraction, steps=steps)
+
+        yield on_progress

@@ -1,0 +1,228 @@
+"""The panel: set, run, stop, see. Built of Image and HTML widgets, so that a notebook without a kernel keeps the last state.
+
+A run lives on a thread, so the kernel stays free: Stop and every control answer meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import threading
+import time
+from typing import Any
+
+import ipywidgets as widgets
+
+from ..detect.cost import cost_of
+from ..errors import LabkitError, RunStopped, UnknownName
+from . import palette
+from .cards import cost_card, note_card, record_card, verdicts_card
+from .figures import figure
+
+_REFRESH_S = 0.1
+_WIDE = {"description_width": "9em"}
+
+
+def _control_of(field: dataclasses.Field) -> Any:
+    """The control for one configuration field: a menu for a choice, else an entry that keeps to its bounds."""
+    meta, label = field.metadata, {"description": field.name.replace("_", " "), "style": _WIDE}
+    if meta["choices"]:
+        return widgets.Dropdown(options=list(meta["choices"]), value=field.default, tooltip=meta["help"], **label)
+    entry = widgets.BoundedIntText if isinstance(field.default, int) else widgets.BoundedFloatText
+    return entry(value=field.default, min=meta["low"], max=meta["high"], tooltip=meta["help"], **label)
+
+
+class Panel:
+    """One lab's panel. Show it as the last line of a cell.
+
+    Args:
+        lab: the lab.
+        settings: initial values of the controls: variant, ranks, seed and the lab's own.
+
+    Attributes:
+        record: of the last run that finished, or None.
+    """
+
+    def __init__(self, lab: Any, **settings: Any) -> None:
+        self._lab = lab
+        self.record = None
+        self._control = None
+        self._thread: threading.Thread | None = None
+        self._last_refresh = 0.0
+        self._controls = self._make_controls(settings)
+        self._figure_name = widgets.Dropdown(options=list(lab.spec.figures), description="figure", style=_WIDE)
+        self._run = widgets.Button(description="Run", icon="play", button_style="primary", tooltip="Run with these settings")
+        self._stop = widgets.Button(description="Stop", icon="stop", disabled=True, tooltip="End the ranks of this run")
+        self._progress = widgets.FloatProgress(min=0, max=1, layout=widgets.Layout(width="22em"))
+        self._state = widgets.HTML("Not run yet. Set the controls and press Run.")
+        self._image = widgets.Image(format="png", layout=widgets.Layout(max_width="100%", display="none"))
+        self._verdict = widgets.HTML()
+        self._meter = {
+            "num_gpus": widgets.BoundedFloatText(value=64, min=0, max=1e6, description="GPUs", style=_WIDE),
+            "hours": widgets.BoundedFloatText(value=72, min=0, max=1e6, description="hours", style=_WIDE),
+            "price": widgets.BoundedFloatText(value=2.5, min=0, max=1e4, step=0.1, description="price an hour", style=_WIDE),
+        }
+        self._cost = widgets.HTML()
+        for control in self._controls.values():
+            control.observe(self._on_control, "value")
+        for entry in self._meter.values():
+            entry.observe(lambda _change: self._show_cost(), "value")
+        self._figure_name.observe(lambda _change: self._show_figure(), "value")
+        self._run.on_click(lambda _button: self.start())
+        self._stop.on_click(lambda _button: self.stop())
+        self._show_cost()
+        self.widget = widgets.VBox(
+            [
+                widgets.HTML(f"<strong>{html.escape(lab.spec.question)}</strong>"),
+                widgets.HBox(list(self._controls.values()), layout=widgets.Layout(flex_flow="row wrap")),
+                widgets.HBox(
+                    [self._run, self._stop, self._progress, self._state], layout=widgets.Layout(flex_flow="row wrap")
+                ),
+                self._figure_name,
+                self._image,
+                self._verdict,
+                widgets.HBox(list(self._meter.values()), layout=widgets.Layout(flex_flow="row wrap")),
+                self._cost,
+            ]
+        )
+
+    def _make_controls(self, settings: dict[str, Any]) -> dict[str, Any]:
+        spec = self._lab.spec
+        controls: dict[str, Any] = {
+            "variant": widgets.Dropdown(options=[v.name for v in spec.variants], description="variant", style=_WIDE),
+            "ranks": widgets.BoundedIntText(value=spec.ranks, min=1, max=16, description="ranks", style=_WIDE),
+        }
+        fields = {field.name: field for field in dataclasses.fields(spec.config)}
+        controls |= {name: _control_of(fields[name]) for name in spec.controls}
+        controls["seed"] = widgets.BoundedIntText(value=0, min=0, max=2**31 - 1, description="seed", style=_WIDE)
+        for name, value in settings.items():
+            if name not in controls:
+                raise UnknownName("control of the panel", name, controls)
+            controls[name].value = value
+        return controls
+
+    def settings(self) -> dict[str, Any]:
+        """What the controls say now."""
+        return {name: control.value for name, control in self._controls.items()}
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Run with the present settings, on a thread; what Run does."""
+        from ..ranks.launch import Control
+
+        if self.running:
+            return
+        self._control = Control()
+        settings = self.settings()
+        self._run.disabled, self._stop.disabled = True, False
+        self._progress.value, self._progress.bar_style = 0, ""
+        self._state.value = f"starting {settings['ranks']} ranks …"
+        self._thread = threading.Thread(target=self._work, args=(settings, self._control), daemon=True, name="labkit-panel")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the run that is under way, if any; what Stop does."""
+        if self._control is not None:
+            self._control.stop()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until no run is under way; for tests and scripts."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return not self.running
+
+    def _work(self, settings: dict[str, Any], control: Any) -> None:
+        variant = settings.pop("variant")
+        try:
+            record = self._lab.run(variant, control=control, on_progress=self._on_progress, **settings)
+            self.record = record
+            verdicts = self._lab.judge(record)
+            self._show_figure()
+            self._verdict.value = verdicts_card(verdicts) + record_card(record)
+            self._show_cost()
+            self._progress.value, self._progress.bar_style = 1, "success"
+            self._state.value = f"done in {sum(run.wall_s for run in record.runs.values()):.2f} s"
+            self._mark_stale()
+        except RunStopped as stopped:
+            self._state.value = html.escape(f"■ {stopped}. The figure, if any, is of an earlier run.")
+            self._progress.bar_style = "warning"
+        except LabkitError as error:
+            self._state.value = "✗ the run failed"
+            self._progress.bar_style = "danger"
+            self._verdict.value = note_card(str(error), "found").replace("\n", "<br>")
+        except Exception as error:  # a thread's exception would vanish: say it where the reader looks
+            self._state.value = "✗ labkit itself failed"
+            self._verdict.value = note_card(f"{type(error).__name__}: {error}", "found")
+            raise
+        finally:
+            self._run.disabled, self._stop.disabled = False, True
+
+    def _on_progress(self, role: str, progress: Any) -> None:
+        now = time.monotonic()
+        if now - self._last_refresh < _REFRESH_S:
+            return
+        self._last_refresh = now
+        what = "ranks" if role == "variant" else f"{role} process, for comparison,"
+        self._progress.value = progress.fraction
+        if not progress.running:
+            self._state.value = f"starting {len(progress.steps)} {what} …"
+            return
+        step = f"step {max(progress.steps)} of {progress.total_steps or '?'}"
+        self._state.value = f"{progress.running} {what} running, {step}, {progress.elapsed_s:.1f} s"
+
+    def _shown_settings(self) -> dict[str, Any] | None:
+        if self.record is None:
+            return None
+        shown = {name: self.record.config[name] for name in self._lab.spec.controls}
+        provenance = self.record.provenance
+        return {**shown, "variant": self.record.variant, "ranks": provenance.world_size, "seed": provenance.seed}
+
+    def _on_control(self, _change: Any) -> None:
+        self._mark_stale()
+
+    def _mark_stale(self) -> None:
+        """Dim the figure and say so when it is not of the present settings."""
+        shown = self._shown_settings()
+        if shown is None or (self.running and threading.current_thread() is not self._thread):
+            return
+        moved = [name for name, value in self.settings().items() if value != shown[name]]
+        self._image.layout.opacity = "0.35" if moved else "1"
+        if moved:
+            before = ", ".join(f"{name} {shown[name]}" for name in moved)
+            self._state.value = f"⚠ stale: the figure is of {html.escape(before)}. Press Run."
+        elif self._state.value.startswith("⚠"):
+            self._state.value = "the figure is of these settings"
+
+    def _show_figure(self) -> None:
+        if self.record is None:
+            return
+        try:
+            picture = figure(str(self._figure_name.value))(self.record)
+        except LabkitError as error:
+            self._image.layout.display = "none"
+            self._state.value = html.escape(str(error))
+            return
+        self._image.value = picture.png()
+        self._image.layout.display = ""
+
+    def _show_cost(self) -> None:
+        waste = 0.0
+        if self.record is not None:
+            waste = max((v.waste or 0.0 for v in self._lab.judge(self.record)), default=0.0)
+        size = {name: entry.value for name, entry in self._meter.items()}
+        cost = cost_of(waste, num_gpus=size["num_gpus"], hours=size["hours"], price_per_gpu_hour=size["price"])
+        self._cost.value = (
+            cost_card(waste, cost, **size)
+            if waste
+            else f"<span style='color:{palette.GREY}'>The cost meter waits for a run that wastes something.</span>"
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        bundle: Any = self.widget._repr_mimebundle_(include=include, exclude=exclude)
+        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+        data["text/plain"] = f"Panel of {self._lab.spec.slug}: needs a running kernel; the figures below do not."
+        return data

@@ -1,0 +1,166 @@
+"""The real JupyterLab in headless Chromium: run the lesson, move a control, press Run, see figure and verdict change."""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = os.environ.get("CHROMIUM") or next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+TOKEN = "a-token-for-this-test"
+MINUTE = 60_000
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.ranks,
+    pytest.mark.timeout(240),
+    # playwright leaves its event loop's socket to the collector
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def test_chromium_is_there_under_ci():
+    assert CHROMIUM or not os.environ.get("CI"), "CI must install chromium (.ci/run does)"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def jupyter(tmp_path):
+    """A JupyterLab of its own on a copy of the notebooks; ended, with its kernels, afterwards."""
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    port = free_port()
+    env = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
+        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+        "LABKIT_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}", f"--IdentityProvider.token={TOKEN}", "--LabApp.news_url=", str(tmp_path / "notebooks"),
+    ]  # fmt: skip
+    log = (tmp_path / "jupyter.log").open("w")
+    server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    try:
+        wait_for_server(f"http://127.0.0.1:{port}/api/status?token={TOKEN}", server)
+        yield f"http://127.0.0.1:{port}/lab/tree/03_duplicate_data.ipynb?token={TOKEN}"
+    finally:
+        server.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(15)
+        server.kill()
+        server.wait()
+        log.close()
+
+
+def wait_for_server(url: str, server: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and server.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        time.sleep(0.2)
+    raise AssertionError("JupyterLab did not answer")
+
+
+@pytest.fixture
+def page(tmp_path):
+    if not CHROMIUM:
+        pytest.skip("no chromium here; apt-get install chromium, or set CHROMIUM to its path")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            str(tmp_path / "profile"),
+            executable_path=CHROMIUM,
+            headless=True,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            viewport={"width": 1400, "height": 1000},
+        )
+        yield context.pages[0]
+        context.close()
+
+
+def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_change(jupyter, page, tmp_path):
+    page.goto(jupyter)
+    page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
+    kernel_is(page, "Idle")
+
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.locator(".lm-Menu-item", has_text=re.compile("^Run All Cells$")).click()
+    panel = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.get_by_role("button", name="Run"))
+    scroll_until(page, panel)
+    run, stop = panel.get_by_role("button", name="Run"), panel.get_by_role("button", name="Stop")
+    scroll_to_end(page)
+    page.get_by_text("weights_equal_single = True").wait_for(timeout=2 * MINUTE)
+
+    scroll_until(page, panel)
+    run.click()
+    panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=MINUTE)
+    image = panel.locator("img.widget-image")
+    before = image.get_attribute("src")
+    assert panel.get_by_text("they do the work of one").count() == 1
+    assert panel.get_by_text("wastes 8,640").count() == 1
+
+    panel.locator("select").first.select_option("fixed")
+    panel.get_by_text("stale: the figure is of variant broken").wait_for(timeout=MINUTE)
+    run.click()
+    panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=MINUTE)
+    assert image.get_attribute("src") != before
+    assert panel.get_by_text("they do the work of one").count() == 0
+    assert panel.get_by_text("No sample is read by two ranks").count() == 1
+    page.screenshot(path=tmp_path / "panel.png")
+
+    panel.locator("select").first.select_option("overlapping")
+    run.click()
+    panel.get_by_text(re.compile(r"ranks running")).wait_for(timeout=MINUTE)
+    stop.click()
+    panel.get_by_text(re.compile(r"stopped after")).wait_for(timeout=MINUTE)
+    assert run.is_enabled() and stop.is_disabled()
+
+
+def kernel_is(page, state: str) -> None:
+    shown = f'.jp-Notebook-ExecutionIndicator[data-status="{state.lower()}"]'
+    page.locator(shown).first.wait_for(timeout=MINUTE)
+
+
+def scroll_until(page, locator) -> None:
+    """JupyterLab keeps only the cells near the window in the page: scroll from the top until this one is there."""
+    area = page.locator(".jp-WindowedPanel-outer").first
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        area.evaluate("element => element.scrollTo(0, 0)")
+        for _ in range(60):
+            if locator.count():
+                locator.first.scroll_into_view_if_needed()
+                return
+            moved = area.evaluate("e => { const top = e.scrollTop; e.scrollBy(0, 500); return e.scrollTop > top }")
+            page.wait_for_timeout(50)
+            if not moved:
+                break
+        page.wait_for_timeout(500)
+    raise AssertionError("not found on the page")
+
+
+def scroll_to_end(page) -> None:
+    area = page.locator(".jp-WindowedPanel-outer").first
+    for _ in range(40):
+        area.evaluate("element => element.scrollBy(0, 2000)")
+        page.wait_for_timeout(50)

@@ -1,0 +1,190 @@
+"""The command line: what it prints, where, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from labkit import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
+
+
+def labkit(*words, **kwargs) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "labkit", *map(str, words)], capture_output=True, text=True,
+                          cwd=ROOT, **kwargs)  # fmt: skip
+
+
+def wrong_use(capsys, monkeypatch, *words) -> str:
+    """Run in this process, expect exit code 2 and nothing on standard output; give the message."""
+    monkeypatch.setattr(sys, "argv", ["labkit", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    assert ended.value.code == 2, printed
+    assert printed.out == ""
+    return printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "duplicat-data"], ["no lab 'duplicat-data'", "duplicate-data", "Did you mean 'duplicate-data'?"]),
+        (["run", "duplicate-data", "--variant", "fixd"], ["'fixd'", "no-set-epoch", "Did you mean 'fixed'?"]),
+        (["run", "duplicate-data", "--ranks", "four"], ["--ranks must be a whole number", "'four'"]),
+        (["run", "duplicate-data", "--ranks", "0"], ["ranks must be a whole number from 1 to", "given 0"]),
+        (["run", "duplicate-data", "--ranks", "-3"], ["given -3"]),
+        (["run", "duplicate-data", "--ranks", "100000"], ["given 100000"]),
+        (["run", "duplicate-data", "--set", "bach=3"], ["no setting 'bach'", "Did you mean 'batch'?"]),
+        (["run", "duplicate-data", "--set", "batch"], ["KEY=VALUE", "'batch'"]),
+        (["run", "duplicate-data", "--set", "batch=three"], ["batch must be a whole number; given 'three'"]),
+        (["run", "duplicate-data", "--set", "batch=0"], ["batch must be from 1 to 1797; given 0"]),
+        (["run", "duplicate-data", "--set", "lr=nan"], ["lr must be a number; given 'nan'"]),
+        (["run", "duplicate-data", "--set", "model=resnet"], ["no model 'resnet'", "cnn, mlp"]),
+        (["run", "duplicate-data", "--steps", "-1"], ["steps must be from 0 to", "given -1"]),
+        (["run", "duplicate-data", "--epochs", "1.5"], ["epochs must be a whole number; given '1.5'"]),
+        (["run", "duplicate-data", "--seed", "-1"], ["seed must be a whole number from 0", "given -1"]),
+        (["run", "duplicate-data", "--deadline", "0"], ["--deadline must be a number of seconds above 0"]),
+        (["run", "duplicate-data", "--device", "tpu"], ["no device 'tpu'", "cpu, cuda"]),
+        (["run", "duplicate-data", "--backend", "mpi"], ["no backend 'mpi'", "gloo, nccl"]),
+        (["run", "duplicate-data", "--backend", "nccl", "--device", "cpu"], ["nccl", "--backend gloo"]),
+        (["run", "duplicate-data", "--fail-on", "fund"], ["no status 'fund'", "Did you mean 'found'?"]),
+        (["run", "duplicate-data", "--json", "no/such/folder/x.json"], ["--json cannot write", "a folder that exists"]),
+        (["run", "duplicate-data", "--rank", "3"], ["--rank", "--ranks"]),
+        (["show", "nowhere"], ["no record at nowhere", "--record"]),
+        (["show"], ["no record in", "labkit run duplicate-data"]),
+        (["rnu"], ["rnu"]),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_message_with_the_valid_ones_and_exit_code_2(capsys, monkeypatch, words, expected):
+    message = wrong_use(capsys, monkeypatch, *words)
+    for part in expected:
+        assert part in message
+    assert "Traceback" not in message
+
+
+def test_the_list_names_every_lab_and_how_to_run_one():
+    done = labkit("list")
+    assert done.returncode == 0 and "duplicate-data" in done.stdout and "labkit run" in done.stdout
+
+
+def test_help_of_a_lab_shows_variants_and_settings_and_runs_nothing():
+    done = labkit("run", "duplicate-data", "--help-lab")
+    assert done.returncode == 0 and "leaky-split" in done.stdout and "num_samples" in done.stdout
+
+
+@pytest.mark.ranks
+def test_json_to_standard_output_is_one_object_and_nothing_else(tmp_path):
+    done = labkit(
+        "run", "duplicate-data", "--ranks", 2, "--set", "num_samples=101", "--json", "-", "--record", tmp_path / "r"
+    )
+    assert done.returncode == 0
+    report = json.loads(done.stdout)
+    assert report["lab"] == "duplicate-data" and report["variant"] == "broken"
+    provenance = report["provenance"]
+    assert provenance["source"] == "measured" and provenance["world_size"] == 2 and provenance["backend"] == "gloo"
+    assert provenance["seed"] == 0 and provenance["torch"] and provenance["device"] and provenance["date"]
+    assert report["measures"]["samples_per_epoch"] == {"value": 202, "unit": "samples"}
+    first = report["verdicts"][0]
+    assert first["detector"] == "rank-duplicates" and first["status"] == "found" and first["waste"] == 0.5
+    assert first["where"].startswith("labkit/labs/duplicate_data/programs.py:") and first["fix"] and first["cause"]
+    assert set(first["evidence"]["dataset_size"]) == {"value", "unit"}
+    again = labkit("show", tmp_path / "r", "--json", "-")
+    assert json.loads(again.stdout)["measures"] == report["measures"]
+
+
+@pytest.mark.ranks
+def test_a_run_prints_the_card_and_is_shown_again_with_figures(tmp_path):
+    done = labkit("run", "duplicate-data", "--variant", "fixed", "--ranks", 3, "--epochs", 1, "--set", "num_samples=100",
+                  "--set", "val-share=0.2", "--fail-on", "found")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for part in ("duplicate-data / fixed: 3 ranks", "CLEAR", "measured", "kept in"):
+        assert part in done.stdout
+    shown = labkit("show", "last", "--figures", tmp_path / "figures")
+    assert shown.returncode == 0
+    assert {p.name for p in (tmp_path / "figures").iterdir()} >= {"who-read-what.png", "loss.png", "timeline.png"}
+    assert labkit("show", "last", "--output", "0").stdout == "rank 0 printed nothing\n"
+    assert labkit("show", "last", "--output", "7").returncode == 2
+
+
+@pytest.mark.ranks
+def test_fail_on_ends_with_1_and_says_what_it_hit(tmp_path):
+    done = labkit("run", "duplicate-data", "--ranks", 2, "--steps", 3, "--fail-on", "found", "--json", tmp_path / "x.json")
+    assert done.returncode == 1
+    assert "--fail-on: rank-duplicates is found" in done.stderr
+    assert json.loads((tmp_path / "x.json").read_text())["verdicts"][0]["status"] == "found"
+
+
+@pytest.mark.ranks
+def test_a_record_folder_that_is_in_use_is_not_overwritten(tmp_path):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "precious").write_text("mine")
+    done = labkit("run", "duplicate-data", "--record", tmp_path / "r")
+    assert done.returncode == 2 and "not an empty folder" in done.stderr
+    assert (tmp_path / "r" / "precious").read_text() == "mine"
+
+
+@pytest.mark.ranks
+def test_a_run_past_its_deadline_ends_with_3_and_says_where_each_rank_stands():
+    done = labkit("run", "duplicate-data", "--ranks", 2, "--epochs", 1000, "--deadline", 6)
+    assert done.returncode == 3
+    assert "2 of 2 ranks had not finished after 6 s" in done.stderr
+    assert "rank 0 waiting" in done.stderr and "rank 1 waiting" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.ranks
+def test_an_interrupt_ends_the_ranks_and_says_so(tmp_path):
+    process = subprocess.Popen([sys.executable, "-m", "labkit", "run", "duplicate-data", "--epochs", "1000", "--ranks", "2"],
+                               cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    running = psutil.Process(process.pid)
+    patience = time.monotonic() + 60
+    while not list((tmp_path / "cache").rglob("rank-00001.jsonl")) and time.monotonic() < patience:
+        time.sleep(0.05)
+    children = running.children(recursive=True)
+    assert children
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130 and "interrupted" in errors
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+
+
+@pytest.mark.ranks
+def test_a_scripts_own_probe_files_are_judged_too(tmp_path):
+    from labkit.record.probe import Probe
+
+    for rank in range(2):
+        probe = Probe(tmp_path / f"rank-{rank:05d}.jsonl", rank=rank, world_size=2)
+        probe.declare(dataset_size=20)
+        import torch
+
+        for batch in probe.batches(torch.arange(20.0).reshape(20, 1).split(5)):
+            assert batch.shape == (5, 1)
+        probe.close()
+    done = labkit("show", tmp_path, "--json", "-")
+    report = json.loads(done.stdout)
+    assert report["verdicts"][0]["status"] == "found" and report["provenance"]["world_size"] == 2
+
+
+@pytest.mark.ranks
+def test_it_joins_the_ranks_of_torchrun(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d",
+         "--rdzv-endpoint", "127.0.0.1:0", "-m", "labkit", "run", "duplicate-data", "--set", "num_samples=101", "--json",
+         str(tmp_path / "x.json")],
+        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("FOUND") == 1, "rank 0 alone reports"
+    assert json.loads((tmp_path / "x.json").read_text())["measures"]["samples_per_epoch"]["value"] == 202

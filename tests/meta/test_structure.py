@@ -1,0 +1,167 @@
+"""The package keeps its shape: who may import whom, one slug for everything of a lab, one curated face."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import labkit
+from labkit import labs
+from labkit.detect import names as detector_names
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "labkit"
+
+ALLOWED = {
+    "errors": set(),
+    "record": {"errors"},
+    "detect": {"errors", "record"},
+    "view": {"errors", "record", "detect", "hardware", "ranks"},
+    "ranks": {"errors", "record"},
+    "workloads": {"errors", "record"},
+    "labs": {"errors", "record", "workloads", "ranks"},
+    "hardware": {"errors", "record"},
+    "runner": {"__version__", "errors", "labs", "ranks", "record", "hardware"},
+    "facade": {"*"},
+    "cli": {"*"},
+    "__main__": {"cli"},
+    "__init__": {"*"},
+}
+ONLY = {
+    ("labs", "ranks"): {"ranks.context"},
+    ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
+    ("view", "hardware"): {"hardware.machine"},
+}
+DRAWS_ITSELF = {"record/schema.py": "view.cards", "detect/verdict.py": "view.cards"}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of labkit that a file imports, as dotted names below labkit; `if TYPE_CHECKING` counts too."""
+    inside = ("labkit", *path.relative_to(PACKAGE).with_suffix("").parts)
+    package = inside[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "labkit"}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            if module.split(".")[0] == "labkit":
+                is_package = (ROOT / module.replace(".", "/")).is_dir()
+                found |= {f"{module}.{alias.name}" for alias in node.names} if is_package else {module}
+    return {name.removeprefix("labkit.") for name in found if name != "labkit"}
+
+
+def layer(dotted: str) -> str:
+    return dotted.split(".")[0]
+
+
+def offences(path: Path) -> list[str]:
+    """What a file imports against the rule."""
+    relative = path.relative_to(PACKAGE)
+    own = layer(".".join(relative.with_suffix("").parts))
+    allowed = ALLOWED[own]
+    wrong = []
+    for name in imports_of(path):
+        target = layer(name)
+        if target == own or "*" in allowed or target in ("__version__", "_PUBLIC"):
+            continue
+        if DRAWS_ITSELF.get(relative.as_posix(), "-") in name:
+            continue
+        narrowed = ONLY.get((own, target))
+        if target not in allowed or (narrowed and not any(name.startswith(n) for n in narrowed)):
+            wrong.append(f"{relative} imports {name}")
+    return wrong
+
+
+def test_no_module_imports_against_the_layers():
+    found = [offence for path in PACKAGE.rglob("*.py") for offence in offences(path)]
+    assert not found
+
+
+def test_the_layer_rule_can_fail(monkeypatch):
+    monkeypatch.setitem(ALLOWED, "detect", set())
+    assert offences(PACKAGE / "detect" / "verdict.py")
+
+
+def test_nobody_imports_the_command_line():
+    users = {p.name for p in PACKAGE.rglob("*.py") if any(layer(name) == "cli" for name in imports_of(p))}
+    assert users == {"__main__.py"}
+
+
+def test_schema_store_and_measures_load_no_torch_and_detectors_draw_nothing():
+    code = (
+        "import sys, labkit.record.schema, labkit.record.store, labkit.record.measures, labkit.detect as d\n"
+        "[d.detector(n) for n in d.names()]\n"
+        "print([m for m in ('torch', 'matplotlib', 'ipywidgets') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_labkit_and_listing_labs_load_no_torch():
+    code = "import sys, labkit, labkit.labs; labkit.labs.specs(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_every_public_name_exists_and_every_other_is_refused_with_the_list():
+    for name in labkit.__all__:
+        assert getattr(labkit, name) is not None
+    try:
+        labkit.no_such_name  # noqa: B018
+    except AttributeError as error:
+        assert "no_such_name" in str(error) and "lab" in str(error)
+    else:
+        raise AssertionError("an unknown name was found")
+
+
+def test_each_lab_has_its_folder_its_notebook_and_its_test_under_one_slug():
+    for spec in labs.specs():
+        name = spec.slug.replace("-", "_")
+        assert (PACKAGE / "labs" / name / "__init__.py").is_file()
+        assert (ROOT / "notebooks" / f"{spec.number:02d}_{name}.ipynb").is_file()
+        assert (ROOT / "tests" / "labs" / f"test_{name}.py").is_file()
+
+
+def test_each_notebook_belongs_to_a_lab():
+    expected = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs()}
+    assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} == expected
+
+
+def test_each_lab_that_has_variants_has_broken_first_and_fixed():
+    for spec in labs.specs():
+        names = [variant.name for variant in spec.variants]
+        assert not names or (names[0] == "broken" and "fixed" in names and len(set(names)) == len(names))
+
+
+def test_each_lab_names_detectors_that_exist():
+    for spec in labs.specs():
+        assert set(spec.detectors) <= set(detector_names())
+
+
+def test_each_detector_says_its_own_name_and_a_question():
+    for name in detector_names():
+        module = importlib.import_module(f"labkit.detect.{name.replace('-', '_')}")
+        assert name == module.NAME
+        assert module.QUESTION.endswith("?")
+
+
+def test_the_project_names_no_path_of_a_machine():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    pattern = re.compile(r"/(?:root|work|home/\w+|Users/\w+)/|/tmp/\w+/")
+    text = {".py", ".md", ".toml", ".txt", ".yml", ".sh", ".ipynb"}
+    hits = [
+        f"{name}: {match.group()}"
+        for name in tracked
+        if Path(name).suffix in text and Path(name) != Path(__file__).relative_to(ROOT) and (ROOT / name).exists()
+        for match in pattern.finditer((ROOT / name).read_text())
+    ]
+    assert not hits
+
+
+def test_modules_stay_small():
+    long = {str(p.relative_to(ROOT)): n for p in PACKAGE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 420}
+    assert not long

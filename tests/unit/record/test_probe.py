@@ -1,0 +1,231 @@
+"""What the probe writes is what the store reads."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from labkit.errors import UsageError
+from labkit.record.probe import Probe, digest_rows, digest_tensors
+from labkit.record.store import read_rank
+
+
+@pytest.fixture
+def probe(tmp_path):
+    probe = Probe(tmp_path / "rank-00000.jsonl", rank=2, world_size=4, threads=3, barrier_ns=17)
+    yield probe
+    probe.close(finished=False)
+
+
+def written(probe, **how):
+    probe.close(**how)
+    return read_rank(probe.path)
+
+
+def pairs(size: int):
+    return [(torch.arange(i, i + 2.0), torch.zeros(2)) for i in range(0, size, 2)]
+
+
+def test_the_head_says_who_wrote_and_what_the_program_declared(probe):
+    probe.declare(dataset_size=97)
+    probe.declare(model="mlp")
+    probe.begin_step()
+    head = written(probe).head
+    assert (head.rank, head.world_size, head.threads, head.barrier_ns) == (2, 4, 3, 17)
+    assert head.facts == {"dataset_size": 97, "model": "mlp"}
+
+
+def test_facts_after_the_first_step_are_refused(probe):
+    probe.begin_step()
+    probe.end_step()
+    with pytest.raises(RuntimeError, match=r"declare\(dataset_size\) came after the first step; call it before"):
+        probe.declare(dataset_size=97)
+
+
+def test_a_step_holds_its_spans_scalars_counts_ids_and_digests(probe):
+    probe.begin_step(epoch=3)
+    with probe.span("forward"), probe.span("wait", "comm"):
+        pass
+    probe.add_span("copy", "data", 5, 9)
+    probe.scalar("loss", 0.1)
+    probe.count("bytes", 8)
+    probe.count("bytes", 4)
+    probe.samples("train", torch.eye(2), torch.tensor([7, 9]))
+    probe.begin_step(epoch=4)  # closes the one that is open
+    first, second = written(probe).steps
+    assert [(s.name, s.lane) for s in first.spans] == [("wait", "comm"), ("forward", "compute"), ("copy", "data")]
+    assert all(s.end_ns >= s.start_ns for s in first.spans) and first.start_ns <= first.end_ns <= second.start_ns
+    assert (first.step, first.epoch, first.scalar("loss"), first.counts) == (0, 3, 0.1, {"bytes": 12})
+    assert (first.ids, first.digests) == ({"train": [7, 9]}, {"train": digest_rows(torch.eye(2))})
+    assert (second.step, second.epoch, second.spans, second.scalars, second.ids) == (1, 4, [], {}, {})
+
+
+@pytest.mark.parametrize("value", [1.5, -0.0, 1e300, 3, math.inf, -math.inf, math.nan, np.float32(0.5), torch.tensor(2.0)])
+def test_every_number_comes_back(probe, value):
+    probe.begin_step()
+    probe.scalar("x", value)
+    back = written(probe).steps[0].scalar("x")
+    assert back == float(value) or (math.isnan(back) and math.isnan(value))
+
+
+def test_a_span_closes_when_its_body_raises(probe):
+    probe.begin_step()
+    with pytest.raises(ZeroDivisionError), probe.span("forward"):
+        raise ZeroDivisionError
+    assert [s.name for s in written(probe).steps[0].spans] == ["forward"]
+
+
+def test_events_digests_and_what_was_seen_outside_steps_come_back(probe):
+    probe.begin_step()
+    probe.event("fault", at_step=0, why="planned")
+    probe.end_step()
+    probe.seen("validation", 1, torch.eye(2), [4, 5])
+    value = probe.digest("weights", [torch.ones(3)])
+    log = written(probe)
+    assert (log.events[0].name, log.events[0].step, log.events[0].fields) == ("fault", 0, {"at_step": 0, "why": "planned"})
+    assert (log.seen[0].name, log.seen[0].epoch, log.seen[0].ids) == ("validation", 1, [4, 5])
+    assert log.seen[0].digests == digest_rows(torch.eye(2))
+    assert log.digests == {"weights": value}
+
+
+def test_a_log_is_finished_only_if_the_probe_was_closed_as_such(probe, tmp_path):
+    probe.begin_step()
+    assert not written(probe, finished=False).finished
+    assert written(Probe(tmp_path / "other.jsonl")).finished
+
+
+def test_closing_again_is_harmless_and_so_is_ending_no_step(probe):
+    probe.end_step()
+    probe.close()
+    probe.close(finished=False)
+    log = read_rank(probe.path)
+    assert log.finished and log.steps == ()
+
+
+def test_arrays_are_kept_beside_the_file(probe):
+    values = np.arange(3.0)
+    probe.array("weights", values)
+    values[:] = 0  # the probe keeps a copy
+    probe.close()
+    with np.load(probe.path.with_suffix(".npz")) as kept:
+        assert kept["weights"].tolist() == [0, 1, 2]
+
+
+def test_every_finished_step_is_on_disk_at_once(probe):
+    for _ in probe.batches(pairs(4)):
+        assert len(read_rank(probe.path).steps if probe.step else ()) == probe.step
+
+
+def test_batches_are_yielded_digested_and_ended(probe):
+    batches = pairs(6)
+    yielded = list(probe.batches(batches, epoch=2))
+    log = written(probe)
+    assert all(one is other for one, other in zip(yielded, batches, strict=True))
+    assert [(s.step, s.epoch, s.digests["train"]) for s in log.steps] == [
+        (i, 2, digest_rows(batch[0])) for i, batch in enumerate(batches)
+    ]
+    assert [(s.spans[0].name, s.spans[0].lane) for s in log.steps] == [("fetch", "data")] * 3
+    assert [(e.name, e.fields) for e in log.events] == [("epoch_end", {"epoch": 2})]
+
+
+@pytest.mark.parametrize(
+    ("batch", "ids_at"),
+    [
+        ((torch.ones(2, 3), torch.zeros(2), torch.tensor([5, 6])), 2),
+        ([torch.ones(2, 3), [5, 6]], -1),
+        ({"image": torch.ones(2, 3), "id": [5, 6]}, "id"),
+    ],
+)
+def test_ids_are_recorded_from_where_the_caller_says_they_are(probe, batch, ids_at):
+    list(probe.batches([batch], ids_at=ids_at))
+    step = written(probe).steps[0]
+    assert (step.ids, step.digests) == ({"train": [5, 6]}, {"train": digest_rows(torch.ones(2, 3))})
+
+
+def test_a_batch_may_be_one_tensor_and_a_wrong_place_of_ids_is_named(probe):
+    list(probe.batches([torch.ones(2, 3)]))
+    with pytest.raises(UsageError, match=r"ids_at=3, but a batch has 2 parts"):
+        list(probe.batches([(torch.ones(2), torch.ones(2))], ids_at=3))
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 3, 4, 5])
+def test_max_steps_caps_all_epochs_together_and_a_whole_epoch_ends(probe, max_steps):
+    for epoch in range(2):
+        list(probe.batches(pairs(6), epoch=epoch, max_steps=max_steps))
+    log = written(probe)
+    assert len(log.steps) == max_steps
+    assert [e.fields["epoch"] for e in log.events] == ([0] if max_steps >= 3 else [])
+
+
+def test_a_stream_that_was_capped_cannot_say_that_it_was_whole(probe):
+    list(probe.batches(iter(pairs(6)), max_steps=3))
+    assert written(probe).events == ()
+
+
+def test_the_body_may_raise_and_its_step_is_still_written(probe):
+    with pytest.raises(ZeroDivisionError):
+        for _ in probe.batches(pairs(6)):
+            raise ZeroDivisionError
+    log = written(probe, finished=False)
+    assert (len(log.steps), log.events) == (1, ())
+
+
+def test_no_step_begins_at_the_end_of_an_epoch(tmp_path):
+    """Else a fault planned for the first step of the next epoch would fire twice."""
+    begun = []
+    probe = Probe(tmp_path / "rank.jsonl", on_step=begun.append)
+    for epoch in range(2):
+        list(probe.batches(pairs(4), epoch=epoch))
+    probe.close()
+    assert begun == [0, 1, 2, 3]
+
+
+def test_a_real_loader_is_read_through_the_probe(probe):
+    data = TensorDataset(torch.arange(5.0), torch.zeros(5), torch.arange(5))
+    list(probe.batches(DataLoader(data, 2), ids_at=2))
+    assert [s.ids["train"] for s in written(probe).steps] == [[0, 1], [2, 3], [4]]
+
+
+def test_equal_rows_have_equal_digests_and_others_do_not():
+    one, other, same = digest_rows(torch.tensor([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    assert one == same != other  # the order of a sample's elements counts
+
+
+def test_two_different_batches_with_one_sum_have_different_digests():
+    """The printed sum of a batch is a weak checksum."""
+    one, other = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[4.0, 3.0], [2.0, 1.0]])
+    assert one.sum() == other.sum()
+    assert not set(digest_rows(one)) & set(digest_rows(other))
+    assert digest_tensors([one]) != digest_tensors([other])
+    assert digest_tensors([one, other]) != digest_tensors([other, one])
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool]
+)
+def test_samples_of_every_kind_are_told_apart_by_their_bits(dtype):
+    rows = torch.tensor([[0, 1, 1], [1, 0, 1], [0, 1, 1]]).to(dtype)
+    one, other, same = digest_rows(rows)
+    assert one == same != other
+    assert digest_tensors([rows]) == digest_tensors([rows.clone()]) != digest_tensors([rows.flip(0).flip(1)])
+
+
+def test_bfloat16_keeps_every_bit():
+    near = torch.tensor([[1.0], [1.0 + 2**-7]], dtype=torch.bfloat16)
+    assert len(set(digest_rows(near))) == 2
+
+
+@pytest.mark.parametrize("batch", [torch.arange(24.0).reshape(4, 6), torch.arange(24.0).reshape(4, 6).bfloat16()])
+def test_how_a_batch_lies_in_memory_does_not_matter(batch):
+    for laid_out in (batch.T.contiguous().T, torch.cat([batch, batch], 1)[:, :6], batch.repeat_interleave(2, 0)[::2]):
+        assert not laid_out.is_contiguous()
+        assert digest_rows(laid_out) == digest_rows(batch)
+        assert digest_tensors([laid_out]) == digest_tensors([batch])
+
+
+def test_samples_may_be_numbers_arrays_or_need_gradients():
+    assert digest_rows(torch.tensor([1, 2, 1])) == digest_rows(np.array([1, 2, 1]))
+    assert digest_rows(torch.ones(2, 3, requires_grad=True)) == digest_rows(torch.ones(2, 3))
+    assert digest_rows(torch.ones(0, 3)) == []

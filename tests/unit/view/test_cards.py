@@ -1,0 +1,82 @@
+from html.parser import HTMLParser
+
+import pytest
+
+from labkit.detect.rank_duplicates import detect
+from labkit.detect.verdict import Verdicts
+from labkit.facade import CheckResult, Comparison, Diff
+from labkit.record.measures import data_measures
+from labkit.view import cards, lesson, palette
+
+VOID = {"br", "img", "hr"}
+
+
+class Balanced(HTMLParser):
+    """Fails on tags that are not closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def text_of(html: str) -> str:
+    parser = Balanced()
+    parser.feed(html)
+    assert not parser.open
+    return parser.text
+
+
+def test_a_verdict_that_found_something_shows_cause_fix_place_and_waste(broken):
+    text = text_of(detect(broken)._repr_html_())
+    for part in ("✗ found", "Do the ranks read the same data?", "they do the work of one", "Fix:", "75.0% of device time"):
+        assert part in text
+
+
+def test_a_status_is_told_by_a_mark_and_a_word_and_not_by_colour_alone():
+    for status in palette.STATUS_COLOUR:
+        assert text_of(cards.chip(status)) == f"{palette.STATUS_MARK[status]} {status.replace('_', ' ')}"
+    assert len(set(palette.STATUS_MARK.values())) == 4
+
+
+def test_names_that_look_like_markup_stay_text(broken):
+    html = cards.note_card("<script>alert(1)</script>", "found")
+    assert "<script>" not in html and "<script>" in text_of(html)
+    assert "<b>" not in Diff("<b>", "y", "a < b", "a > b")._repr_html_()
+
+
+def test_every_noun_draws_itself_as_html_and_as_text(broken, fixed):
+    verdicts = Verdicts([detect(broken), detect(fixed)])
+    nouns = [broken, verdicts, verdicts[0], CheckResult([]), CheckResult(["a < b"]), Diff("x", "y", "a\nb", "a\nc"),
+             Comparison({"broken": data_measures(broken)}, ["measured"]), lesson.CostOf(0.75),
+             lesson.Revealed("How many?", 1, 2, "samples")]  # fmt: skip
+    for noun in nouns:
+        assert text_of(noun._repr_html_()).strip()
+        assert repr(noun).strip() and "object at 0x" not in repr(noun)
+
+
+def test_the_record_prints_its_provenance(broken):
+    assert "measured 2025-01-02 · a processor · 4 ranks · gloo" in repr(broken)
+    assert "measured 2025-01-02 · a processor · 4 ranks · gloo" in text_of(broken._repr_html_())
+
+
+def test_the_cost_card_says_what_is_measured_and_what_was_entered():
+    text = text_of(lesson.CostOf(0.75, num_gpus=64, hours=72, price_per_gpu_hour=2.5)._repr_html_())
+    assert "64 GPUs for 72 h at 2.50 an hour wastes 8,640" in text and "simulated" in text
+
+
+def test_the_headline_is_the_first_that_found_something(broken, fixed):
+    verdicts = Verdicts([detect(fixed), detect(broken)])
+    assert verdicts.headline.status == "found"
+    assert verdicts["rank-duplicates"].status == "clear"
+    with pytest.raises(KeyError, match="rank-duplicates"):
+        verdicts["nothing"]

@@ -1,0 +1,91 @@
+"""Figures are tested by what is in them, not by pixels."""
+
+import matplotlib.collections
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from labkit.errors import UsageError
+from labkit.view import palette
+from labkit.view.figures import FIGURES, figure
+from labkit.view.figures.reads import coverage_and_copies, loss, timeline, who_read_what
+
+
+def squares(axis):
+    (found,) = [c for c in axis.collections if isinstance(c, matplotlib.collections.PatchCollection)]
+    return found
+
+
+def dots(axis):
+    return [c for c in axis.collections if not isinstance(c, matplotlib.collections.PatchCollection)]
+
+
+def colours(axis):
+    return {to_hex(colour).upper() for colour in squares(axis).get_facecolors()}
+
+
+def test_a_sample_that_all_ranks_read_is_vermilion_with_a_dot_and_one_that_one_rank_reads_is_blue_without(broken, fixed):
+    picture = who_read_what(broken, fixed)
+    left, right = picture.figure.axes
+    assert colours(left) == {palette.VERMILION} and colours(right) == {palette.BLUE}
+    assert len(dots(left)[0].get_offsets()) == len(squares(left).get_paths()) == 4 * 40
+    assert dots(right) == []
+
+
+def test_every_rank_and_step_is_labelled_and_each_batch_begins_with_the_id_of_its_first_sample(broken):
+    (axis,) = who_read_what(broken).figure.axes
+    assert [t.get_text() for t in axis.get_yticklabels()] == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    assert [t.get_text() for t in axis.get_xticklabels()] == ["0", "1", "2", "3", "4"]
+    first = broken.run.ranks[0].steps[0].ids["train"][0]
+    assert [t.get_text() for t in axis.texts].count(f"#{first}…") == 4
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_prints_its_provenance_and_says_in_words_what_it_shows(name, broken, fixed):
+    picture = figure(name)(broken, fixed)
+    label = broken.provenance.label()
+    assert any(label in text.get_text() for text in picture.figure.texts)
+    assert label in picture.alt and "broken" in picture.alt and "fixed" in picture.alt
+    data, metadata = picture._repr_mimebundle_()
+    assert data["image/png"].startswith(b"\x89PNG") and metadata["image/png"]["alt"] == picture.alt == repr(picture)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_of_nothing_is_refused(name):
+    with pytest.raises(UsageError, match="at least one record"):
+        figure(name)()
+
+
+def test_the_bars_count_samples_by_how_often_they_were_read(broken, fixed):
+    bars = coverage_and_copies(broken, fixed).figure.axes[0].containers
+    assert [bar.get_height() for bar in bars[0]] == [0, 0, 0, 0, 40]
+    assert [bar.get_height() for bar in bars[1]] == [0, 40]
+
+
+def test_coverage_grows_by_what_is_new_only(broken, fixed):
+    curves = {line.get_label(): line.get_xydata() for line in coverage_and_copies(broken, fixed).figure.axes[1].lines}
+    assert np.allclose(curves["broken"][-1], [4, 1]) and np.allclose(curves["fixed"][-1], [1, 1])
+    assert np.allclose(curves["broken"][1], [32 / 40, 8 / 40])
+
+
+def test_the_timeline_puts_communication_below_compute_on_each_rank(broken):
+    axis = timeline(broken).figure.axes[0]
+    bars = {collection.get_paths()[0].get_extents().ymin for collection in axis.collections}
+    assert {round(y % 1, 2) for y in bars} == {0.12, 0.55}
+    assert [t.get_text() for t in axis.get_yticklabels()] == [f"rank {r}" for r in range(4)]
+
+
+def test_the_loss_is_drawn_against_all_samples_and_against_seconds(broken):
+    left, right = loss(broken).figure.axes
+    assert left.lines[0].get_xdata().tolist() == [32, 64, 96, 128, 160]
+    assert right.lines[0].get_xdata()[-1] == pytest.approx(500e-9)
+    assert "samples" in left.get_xlabel() and "seconds" in right.get_xlabel()
+
+
+def test_two_records_of_one_variant_are_told_apart_by_what_differs(fixed):
+    import msgspec
+
+    other = msgspec.structs.replace(fixed, config={"lr": 0.2})
+    one = msgspec.structs.replace(fixed, config={"lr": 0.1})
+    labels = [line.get_label() for line in loss(one, other).figure.axes[0].lines]
+    assert labels == ["fixed (lr 0.1), 4 ranks", "fixed (lr 0.2), 4 ranks"]

@@ -1,0 +1,107 @@
+"""The panel without a browser and without ranks: a lab that answers at once stands in."""
+
+import threading
+
+import pytest
+
+from labkit.errors import RankFailed, RunStopped, UnknownName
+from labkit.facade import Lab
+from labkit.labs import spec
+from labkit.ranks.launch import Progress
+from labkit.view.widgets import Panel
+
+
+class QuickLab(Lab):
+    """Gives a record, raises an error, or waits for Stop."""
+
+    def __init__(self, answer):
+        super().__init__(spec("duplicate-data"))
+        self.answer, self.asked = answer, []
+
+    def run(self, variant="broken", *, control, on_progress, **settings):
+        self.asked.append({"variant": variant, **settings})
+        on_progress("variant", Progress((3, 4), 10, 2, 0.5))
+        if self.answer == "wait":
+            while not control.stopped:
+                threading.Event().wait(0.005)
+            raise RunStopped("stopped after 0.0 s; its ranks are ended")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+SHOWN = {"num_samples": 1797, "batch": 32}
+
+
+def with_settings(record):
+    import msgspec
+
+    return msgspec.structs.replace(record, config=SHOWN)
+
+
+def press_run(panel):
+    panel._run.click()
+    assert panel.wait(20)
+
+
+def test_run_shows_figure_verdict_and_cost(broken):
+    panel = Panel(QuickLab(with_settings(broken)))
+    assert panel._image.layout.display == "none"
+    press_run(panel)
+    assert bytes(panel._image.value).startswith(b"\x89PNG") and panel._image.layout.display == ""
+    assert "they do the work of one" in panel._verdict.value
+    assert "wastes 8,640" in panel._cost.value
+    assert panel._lab.asked == [{"variant": "broken", "ranks": 4, "batch": 32, "num_samples": 1797, "seed": 0}]
+    assert not panel._run.disabled and panel._stop.disabled
+
+
+def test_moving_a_control_marks_the_figure_stale_and_moving_it_back_clears_the_mark(broken):
+    panel = Panel(QuickLab(with_settings(broken)))
+    press_run(panel)
+    panel._controls["ranks"].value = 3
+    assert "stale: the figure is of ranks 4. Press Run." in panel._state.value
+    assert panel._image.layout.opacity == "0.35"
+    panel._controls["ranks"].value = 4
+    assert "stale" not in panel._state.value and panel._image.layout.opacity == "1"
+
+
+def test_stop_ends_the_run_and_says_so():
+    panel = Panel(QuickLab("wait"))
+    panel._run.click()
+    assert panel._run.disabled and not panel._stop.disabled
+    panel._stop.click()
+    assert panel.wait(20)
+    assert "stopped" in panel._state.value and not panel._run.disabled
+
+
+def test_a_failed_run_says_what_failed_and_leaves_the_panel_ready():
+    panel = Panel(QuickLab(RankFailed("rank 1 failed; <the others> were ended:", {})))
+    press_run(panel)
+    assert "&lt;the others&gt; were ended" in panel._verdict.value
+    assert not panel._run.disabled
+
+
+def test_the_cost_meter_answers_to_its_entries_without_a_new_run(broken):
+    panel = Panel(QuickLab(with_settings(broken)))
+    press_run(panel)
+    panel._meter["num_gpus"].value = 128
+    assert "wastes 17,280" in panel._cost.value
+
+
+def test_another_figure_is_drawn_without_a_new_run(broken):
+    panel = Panel(QuickLab(with_settings(broken)))
+    press_run(panel)
+    before = bytes(panel._image.value)
+    panel._figure_name.value = "coverage"
+    assert bytes(panel._image.value) != before and len(panel._lab.asked) == 1
+
+
+def test_initial_settings_are_taken_and_unknown_ones_refused():
+    assert Panel(QuickLab(None), ranks=2, variant="fixed").settings()["ranks"] == 2
+    with pytest.raises(UnknownName, match="no control of the panel 'rank'.*'ranks'"):
+        Panel(QuickLab(None), rank=2)
+
+
+def test_the_panel_in_a_stored_notebook_is_a_sentence():
+    bundle = Panel(QuickLab(None))._repr_mimebundle_()
+    assert "needs a running kernel" in bundle["text/plain"]
