@@ -10,6 +10,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "lab": "labkit.facade",
     "labs_table": "labkit.facade",
+    "labs_here": "labkit.bench",
+    "read_baseline": "labkit.record.baseline",
     "Lab": "labkit.facade",
     "read_record": "labkit.record.store",
     "Fault": "labkit.ranks.faults",
@@ -26,10 +28,12 @@ _PUBLIC = {
 __all__ = ["__version__", *sorted(_PUBLIC)]
 
 if TYPE_CHECKING:
+    from .bench import labs_here
     from .detect.verdict import Verdict
     from .errors import LabkitError, RankFailed, RankLeftEarly, RankTimeout, RunStopped, UsageError
     from .facade import Lab, lab, labs_table
     from .ranks.faults import Fault
+    from .record.baseline import read_baseline
     from .record.schema import Record
     from .record.store import read_record
 

@@ -114,6 +114,34 @@ def run(
 
 
 @app.command()
+def bench(
+    refresh: Annotated[bool, typer.Option("--refresh", help="Measure again, whatever is kept.")] = False,
+    ranks: Annotated[str | None, typer.Option(help="Processes of the link and of the launch; 2 if left out.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; chosen from the machine if left out.")] = None,
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
+) -> None:
+    """Say what this machine can do: arithmetic, memory, link, storage, launch. Kept as the baseline of all labs."""
+    count = None if ranks is None else _whole("--ranks", ranks)
+    if json not in (None, "-"):
+        _check_writable(Path(json))
+
+    from .bench import bench as measure
+    from .bench import labs_here
+    from .view.survey import print_bench
+    from .view.terminal import progress_bar
+
+    with progress_bar(_console(stderr=True)) as on_progress:
+        found = measure(refresh=refresh, ranks=count, device=device, on_progress=on_progress)
+    if found is None:
+        return  # another rank under torchrun: rank 0 reports
+    if found.measured_now:
+        print(f"measured: {found.reason}", file=sys.stderr)
+    _write_json(found.report(), json)
+    if json != "-":
+        print_bench(_console(), found, labs_here())
+
+
+@app.command()
 def show(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="A record's folder, or `last`.")] = "last",
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
@@ -234,7 +262,7 @@ def _rank_output(record: Any, rank: int) -> str:
         raise UsageError(f"--output: ranks count from 0 to {record.run.world_size - 1}; given {rank}")
     from .ranks.entry import output_file
 
-    path = output_file(record.folder / "variant", rank)
+    path = output_file(record.folder / record.run.role, rank)
     return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
 
 

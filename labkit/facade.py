@@ -19,9 +19,10 @@ from .ranks.faults import Fault
 from .ranks.join import Place, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .record import measures, store
+from .record.baseline import write_baseline
 from .record.measures import Quantity
 from .record.schema import Record
-from .runner import OnProgress, Request, execute, help_along, provenance_of
+from .runner import OnProgress, Request, execute, help_along, kept_baseline, provenance_of
 
 
 def lab(slug: str) -> Lab:
@@ -97,7 +98,9 @@ class Lab:
             UsageError: a wrong name or value, before anything starts.
             RankFailed, RankLeftEarly, RankTimeout, RunStopped.
         """
-        chosen = self.spec.chosen(variant)
+        chosen, faults = self.spec.chosen(variant), tuple(faults)
+        if faults and not self.spec.variants:
+            raise UsageError(f"{self.spec.slug} is a survey, in which nothing is broken on purpose; leave faults out")
         place = outer_place()
         request = Request(
             ranks=_ranks(ranks, place, self.spec.ranks),
@@ -105,7 +108,7 @@ class Lab:
             device=device,
             backend=backend,
             deadline_s=deadline_s,
-            faults=tuple(faults),
+            faults=faults,
             control=control,
             on_progress=on_progress,
         )
@@ -120,7 +123,19 @@ class Lab:
         head = next(iter(runs.values())).ranks[0].head
         provenance = provenance_of(head, request.seed)
         record = Record(self.spec.slug, chosen.name, asdict(config), provenance, runs, folder)
+        if self.spec.baseline is not None:
+            return self._keep_baseline(record)
+        record = msgspec.structs.replace(record, baseline=kept_baseline(head, provenance))
         store.write_record(record)
+        return record
+
+    def _keep_baseline(self, record: Record) -> Record:
+        """Write a survey's record, and keep what it found for later labs unless the caller said no."""
+        assert self.spec.baseline is not None
+        record = msgspec.structs.replace(record, baseline=self.spec.baseline(record))
+        store.write_record(record)
+        if record.baseline is not None and record.config.get("keep") == "yes":
+            write_baseline(record.baseline)
         return record
 
     def judge(self, record: Record) -> Verdicts:
@@ -173,6 +188,8 @@ class Lab:
 
     def panel(self, **settings: Any):
         """The panel: controls, Run and Stop, live progress, figure, verdict, cost. For a notebook."""
+        if not self.spec.variants:
+            raise UsageError(f"{self.spec.slug} is a survey: without variants there is nothing for a panel to switch")
         from .view.widgets import Panel
 
         return Panel(self, **settings)
@@ -207,10 +224,13 @@ class Lab:
         return "\n".join(line for record in records for line in self._invariants(record))
 
     def _invariants(self, record: Record) -> list[str]:
+        if self.spec.invariants is not None:
+            return [f"{record.lab} / {record.variant} on {record.run.world_size} ranks", *self.spec.invariants(record)]
         found = self.measures(record)
         exact = [*self.spec.exact_measures, *(["weights_equal_single"] if record.variant in self.spec.same_bits else [])]
         lines = [f"{record.lab} / {record.variant} on {record.run.world_size} ranks"]
-        lines += [f"  {verdict.detector}: {verdict.status}" for verdict in self.judge(record)]
+        judged = [verdict for verdict in self.judge(record) if verdict.detector not in self.spec.timed_detectors]
+        lines += [f"  {verdict.detector}: {verdict.status}" for verdict in judged]
         lines += [f"  {name} = {found[name].value}" for name in exact if name in found]
         return lines
 

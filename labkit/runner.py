@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 from . import __version__
+from .errors import RecordError
 from .labs.spec import RunPlan
-from .ranks.backend import Placement, choose, threads_per_rank, visible_gpus
+from .ranks.backend import Placement, choose, threads_per_rank, usable_cores, visible_gpus
 from .ranks.faults import Fault
 from .ranks.join import Place, run_joined
 from .ranks.launch import Control, Launched, Progress, launch
 from .record import store
+from .record.baseline import Baseline, read_baseline
 from .record.schema import Head, Provenance, Run
 
 OnProgress = Callable[[str, Progress], None]
@@ -94,13 +97,27 @@ def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Pat
         seed=request.seed,
         placement=placement,
         # a reference that is to be equal to the bit sums in the same order, so it uses as many threads as a rank
-        threads=threads_per_rank(request.ranks),
+        threads=plan.threads or threads_per_rank(request.ranks),
         deadline_s=request.deadline_s,
         group=plan.group,
         faults=request.faults if plan.role == "variant" else (),
         control=request.control,
         on_progress=None if tell is None else lambda progress: tell(plan.role, progress),
     )
+
+
+def kept_baseline(head: Head, provenance: Provenance) -> Baseline | None:
+    """The machine's kept baseline, if it is of this device, system, torch and number of cores, and not too old.
+
+    A run does not fail for the lack of one, nor for a damaged one: `labkit bench` says what is wrong with it.
+    """
+    with contextlib.suppress(RecordError):
+        kept = read_baseline(head.device.split(":")[0])
+        misfits = kept.misfits(
+            device=provenance.device, system=provenance.system, torch=provenance.torch, cores=usable_cores()
+        )
+        return None if misfits else kept
+    return None
 
 
 def provenance_of(head: Head, seed: int) -> Provenance:

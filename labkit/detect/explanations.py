@@ -33,7 +33,7 @@ def split_by_count(seen: Reads, size: int | None) -> bool:
 
 
 def allowed_repeats(seen: Reads, size: int | None) -> int:
-    """Reads of other ranks' samples that equal steps on all ranks explain, beyond what is known to be padding.
+    """Reads of other ranks' samples that equal steps on all ranks explain.
 
     A sampler repeats fewer than W samples, and only at the end of an epoch.
     """

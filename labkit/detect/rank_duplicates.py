@@ -16,7 +16,6 @@ from ..record.measures import (
     filling,
     first_epoch,
     order_repeats,
-    padding,
     reads,
     sampler_padding,
 )
@@ -73,10 +72,9 @@ def detect(record: Record) -> Verdict:
             where=where,
             waste=waste,
         )
-    proven = padding(seen, size)
-    extra, allowed = seen.across_ranks - proven, allowed_repeats(seen, size)
+    extra, allowed = seen.across_ranks, allowed_repeats(seen, size)
     if extra <= allowed:
-        if seen.key == "digest" and seen.repeats_of_shared - proven > allowed:
+        if seen.key == "digest" and seen.repeats_of_shared > allowed:
             return _cannot_tell_equal_data(evidence)
         return _clear_if_it_would_show(seen, size, evidence)
     if split_by_count(seen, size) and seen.key == "digest" and seen.repeats_of_shared <= EQUAL_SAMPLES * seen.total:

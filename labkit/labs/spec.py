@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,7 @@ class RunPlan:
         task: handed to each rank as `context.config`.
         ranks: how many.
         group: whether the ranks form a process group.
+        threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
     """
 
     role: str
@@ -43,6 +45,7 @@ class RunPlan:
     task: Any
     ranks: int
     group: bool = True
+    threads: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,11 @@ class LabSpec:
         controls: configuration values that the panel lets a reader set, beside variant, ranks and seed.
         exact_measures: measures that come out equal on every machine.
         same_bits: variants whose final weights must equal their reference's to the bit.
+        timed_detectors: of the detectors, those that judge speed: each machine has its own answer, so no invariant.
+        baseline: of a survey: from its record to what later labs compare with, or None.
+        invariants: from a record to the lines that hold on every machine, in place of the statuses and exact measures.
+        needs_gpu: what of the lab only a GPU can show, a phrase each.
+        simulated: what of it comes from a model and not from a run, a phrase each.
     """
 
     number: int
@@ -101,6 +109,11 @@ class LabSpec:
     controls: tuple[str, ...] = ()
     exact_measures: tuple[str, ...] = ()
     same_bits: tuple[str, ...] = ()
+    timed_detectors: tuple[str, ...] = ()
+    baseline: Callable[[Any], Any] | None = None
+    invariants: Callable[[Any], list[str]] | None = None
+    needs_gpu: tuple[str, ...] = ()
+    simulated: tuple[str, ...] = ()
 
     def variant(self, name: str) -> Variant:
         for variant in self.variants:
@@ -114,7 +127,8 @@ class LabSpec:
         A survey has no variants; what it runs is called "survey".
         """
         if callable(variant):
-            return Variant(name=getattr(variant, "__name__", "yours").replace("_", "-"), summary="the learner's own")
+            name = re.sub(r"[^a-z0-9]+", "-", getattr(variant, "__name__", "").lower()).strip("-")
+            return Variant(name=name or "yours", summary="the learner's own")
         if not self.variants:
             if variant is not None:
                 raise UsageError(f"{self.slug} is a survey and has no variants; given {variant!r}; leave it out")

@@ -17,6 +17,7 @@ from .entry import enter
 from .job import Job
 
 _LOGGERS = ("torch.distributed.elastic", "torch.distributed.launcher", "torch.multiprocessing.spawn")
+_EVENTS = "torchelastic-events-null"
 
 
 class Agent:
@@ -63,6 +64,7 @@ class Agent:
 
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        logging.getLogger(_EVENTS).disabled = True  # its level is set by torch later
         _spare_name_lookups()
         config = LaunchConfig(
             min_nodes=1,

@@ -13,6 +13,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from .baseline import Baseline
+
 SCHEMA_VERSION = 1
 
 Lane = Literal["compute", "comm", "data", "checkpoint", "idle"]
@@ -158,7 +160,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, dict=True):
-    """The runs that a verdict needs, by role: "variant" is the one under study, the others are its references."""
+    """The runs that a verdict needs, by role: "variant" is the one under study, the others are its references.
+
+    A survey has no variant; its first run stands for it. `baseline` is what the machine was known to do at the time.
+    """
 
     lab: str
     variant: str
@@ -166,11 +171,12 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     provenance: Provenance
     runs: dict[str, Run]
     folder: Path | None = None
+    baseline: Baseline | None = None
 
     @property
     def run(self) -> Run:
         """The run under study."""
-        return self.runs["variant"]
+        return self.runs.get("variant") or next(iter(self.runs.values()))
 
     def __repr__(self) -> str:
         run = self.run

@@ -18,6 +18,7 @@ import numpy as np
 import platformdirs
 
 from ..errors import RecordError
+from .baseline import Baseline
 from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, Provenance, RankLog, Record, Run, Seen, Step
 
 KEPT_RUNS = 50
@@ -36,6 +37,7 @@ class _RecordFile(msgspec.Struct, frozen=True):
     config: dict[str, Any]
     provenance: Provenance
     runs: dict[str, _RunEntry]
+    baseline: Baseline | None = None
 
 
 def rank_file(folder: Path, rank: int, attempt: int = 0) -> Path:
@@ -171,7 +173,9 @@ def write_record(record: Record) -> None:
     """Write `record.json` into the record's folder, last and at once: a folder that has it is complete."""
     assert record.folder is not None
     entries = {role: _RunEntry(run.wall_s, run.attempts) for role, run in record.runs.items()}
-    content = _RecordFile(SCHEMA_VERSION, record.lab, record.variant, record.config, record.provenance, entries)
+    content = _RecordFile(
+        SCHEMA_VERSION, record.lab, record.variant, record.config, record.provenance, entries, record.baseline
+    )
     aside = record.folder / "record.json.part"
     aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1))
     aside.replace(record.folder / "record.json")
@@ -196,7 +200,7 @@ def read_record(folder: Path | str) -> Record:
     if content.schema != SCHEMA_VERSION:
         raise RecordError(f"{path}: schema {content.schema}, this labkit reads {SCHEMA_VERSION}; run the lab again")
     runs = {role: read_run(folder / role, role, run.wall_s, run.attempts) for role, run in content.runs.items()}
-    return Record(content.lab, content.variant, content.config, content.provenance, runs, folder)
+    return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline)
 
 
 def _bare_record(folder: Path) -> Record:

@@ -14,6 +14,15 @@ from rich.text import Text
 
 from . import palette
 
+_ROLE = {
+    "variant": "{} ranks",
+    "link": "the link of {} ranks",
+    "launch": "a launch of {} ranks",
+    "compute": "products and copies",
+    "storage": "storage",
+}
+"""What a launch is for, where it is no reference. The parts of a survey have roles of their own."""
+
 _STYLE = {"found": "bold red", "clear": "bold green", "inconclusive": "bold yellow", "not_applicable": "dim"}
 
 
@@ -37,8 +46,9 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
     table.add_column("what it is")
     for variant in spec.variants:
         table.add_row(variant.name, variant.summary)
-    console.print(table)
-    console.print()
+    if spec.variants:
+        console.print(table)
+        console.print()
     table = Table(box=None, pad_edge=False)
     for heading in ("setting", "default", "meaning"):
         table.add_column(heading)
@@ -102,7 +112,7 @@ def progress_bar(console: Console) -> Iterator[Any]:
 
         def on_progress(role: str, progress: Any) -> None:
             if role not in tasks:
-                label = f"{len(progress.steps)} ranks" if role == "variant" else f"{role} process, to compare"
+                label = _ROLE.get(role.split("-")[0], f"{role} process, to compare").format(len(progress.steps))
                 tasks[role] = bar.add_task(label, total=1.0, steps="…")
             steps = f"{max(progress.steps)} of {progress.total_steps or '?'}"
             bar.update(tasks[role], completed=progress.fraction, steps=steps)

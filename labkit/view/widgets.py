@@ -90,16 +90,29 @@ class Panel:
         spec = self._lab.spec
         controls: dict[str, Any] = {
             "variant": widgets.Dropdown(options=[v.name for v in spec.variants], description="variant", style=_WIDE),
-            "ranks": widgets.BoundedIntText(value=spec.ranks, min=1, max=16, description="ranks", style=_WIDE),
         }
+        if spec.ranks > 1:  # a lab of one process has nothing to choose
+            controls["ranks"] = widgets.BoundedIntText(value=spec.ranks, min=1, max=16, description="ranks", style=_WIDE)
         fields = {field.name: field for field in dataclasses.fields(spec.config)}
         controls |= {name: _control_of(fields[name]) for name in spec.controls}
         controls["seed"] = widgets.BoundedIntText(value=0, min=0, max=2**31 - 1, description="seed", style=_WIDE)
-        for name, value in settings.items():
+        for name, value in sorted(settings.items(), key=lambda item: item[0] != "variant"):
             if name not in controls:
                 raise UnknownName("control of the panel", name, controls)
             controls[name].value = value
+            if name == "variant":
+                self._take_conditions(controls)
+        controls["variant"].observe(lambda _change: self._take_conditions(self._controls), "value")
         return controls
+
+    def _take_conditions(self, controls: dict[str, Any]) -> None:
+        """Set the controls that some variant has conditions for to those under which the chosen one shows what it shows."""
+        spec = self._lab.spec
+        chosen = spec.variant(controls["variant"].value).defaults
+        own = {name for variant in spec.variants for name in variant.defaults}
+        for field in dataclasses.fields(spec.config):
+            if field.name in own and field.name in controls:
+                controls[field.name].value = chosen.get(field.name, field.default)
 
     def settings(self) -> dict[str, Any]:
         """What the controls say now."""
@@ -120,7 +133,7 @@ class Panel:
         settings = self.settings()
         self._run.disabled, self._stop.disabled = True, False
         self._progress.value, self._progress.bar_style = 0, ""
-        self._state.value = f"starting {settings['ranks']} ranks …"
+        self._state.value = f"starting {settings.get('ranks', 1)} rank{'s' * (settings.get('ranks', 1) != 1)} …"
         self._thread = threading.Thread(target=self._work, args=(settings, self._control), daemon=True, name="labkit-panel")
         self._thread.start()
 

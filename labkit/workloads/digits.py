@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
+from ..record.shipped import data_folder
+
 NUM_DIGITS = 1797
 NUM_PIXELS = 64
 NUM_CLASSES = 10
-
-
-def data_folder() -> Path:
-    """Where the shipped data lie: inside an installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parent.parent
-    inside = package / "data"
-    return inside if inside.is_dir() else package.parent / "data"
 
 
 @functools.cache

@@ -25,16 +25,21 @@ ALLOWED = {
     "hardware": {"errors", "record"},
     "runner": {"__version__", "errors", "labs", "ranks", "record", "hardware"},
     "facade": {"*"},
+    "bench": {"*"},
     "cli": {"*"},
     "__main__": {"cli"},
     "__init__": {"*"},
 }
 ONLY = {
-    ("labs", "ranks"): {"ranks.context"},
+    ("labs", "ranks"): {"ranks.context", "ranks.backend"},  # what a rank is given, and how many cores there are
     ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
     ("view", "hardware"): {"hardware.machine"},
 }
-DRAWS_ITSELF = {"record/schema.py": "view.cards", "detect/verdict.py": "view.cards"}
+DRAWS_ITSELF = {
+    "record/schema.py": "view.cards",
+    "record/baseline.py": "view.survey",
+    "detect/verdict.py": "view.cards",
+}
 
 
 def imports_of(path: Path) -> set[str]:

@@ -59,4 +59,6 @@ def script(tmp_path: Path):
     yield start
     for process in started:
         process.kill()
-        process.communicate()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            stream.close()

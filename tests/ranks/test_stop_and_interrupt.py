@@ -11,6 +11,7 @@ import rank_programs as programs
 
 from labkit.errors import RunStopped
 from labkit.ranks.launch import Control, launch
+from labkit.ranks.rendezvous import OneAgentRendezvous
 
 pytestmark = pytest.mark.ranks
 
@@ -40,8 +41,16 @@ def test_stop_while_the_ranks_start_lets_no_attempt_follow(folder, after_s):
     assert only_rank_files(folder)
 
 
-def test_stop_in_the_middle_lets_no_attempt_follow(folder):
-    control = Control()
+def test_stop_in_the_middle_lets_no_attempt_follow(folder, monkeypatch):
+    control, rounds = Control(), []
+    join = OneAgentRendezvous.next_rendezvous
+
+    def counted(self):
+        joined = join(self)
+        rounds.append(joined)
+        return joined
+
+    monkeypatch.setattr(OneAgentRendezvous, "next_rendezvous", counted)
 
     def stop_later(progress):
         if min(progress.steps) > 5:
@@ -49,6 +58,7 @@ def test_stop_in_the_middle_lets_no_attempt_follow(folder):
 
     with pytest.raises(RunStopped):
         launch(programs.slow_steps, ranks=2, folder=folder, control=control, max_restarts=5, on_progress=stop_later)
+    assert len(rounds) == 1
     assert not list(folder.glob("*attempt*.jsonl"))
     assert only_rank_files(folder)
 

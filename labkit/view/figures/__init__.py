@@ -13,6 +13,17 @@ FIGURES = {
     "coverage": "reads:coverage_and_copies",
     "timeline": "reads:timeline",
     "loss": "reads:loss",
+    "loss-beside-fp32": "precision:loss_beside_fp32",
+    "gradient-range": "precision:gradient_range",
+    "zeros-and-scale": "precision:zeros_and_scale",
+    "precision-speed": "precision:precision_speed",
+    "ladder": "mfu:ladder",
+    "flops": "mfu:flops",
+    "published": "mfu:published",
+    "roofline": "machine:roofline",
+    "link": "machine:link",
+    "bandwidths": "machine:bandwidths",
+    "repeats": "machine:repeats",
 }
 """Name -> module of this folder and function."""
 

@@ -156,9 +156,9 @@ def test_a_capped_run_over_data_that_repeat_is_not_enough_either(cap, ranks):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_run_capped_in_the_very_step_that_pads_is_not_accused(ranks):
-    """Its last step holds the sampler's repeats, and nothing says that the epoch ended there."""
-    reading = readings.fixed(1797, ranks, 32)[:1]
-    assert ask("rank-duplicates", reading, complete=False, dataset_size=1797).status == "clear"
+    """Its last step holds the repeats of a sampler or a loader, and nothing says that the epoch ended there."""
+    for how in (readings.fixed, readings.filled_from_the_start, readings.filled_strided):
+        assert ask("rank-duplicates", how(1797, ranks, 32)[:1], complete=False, dataset_size=1797).status == "clear"
 
 
 @by_ids_and_by_content
@@ -235,7 +235,7 @@ def test_ranks_that_read_a_sample_at_most_once_are_clear(how, ranks, ids):
 @by_ids_and_by_content
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_drawing_with_replacement_is_not_taken_for_workers(ranks, ids):
-    given = {"ids": ids, "sizes": (1, 2, 3, 5, 97, 120)}
+    given = {"ids": ids, "sizes": (1, 2, 3, 5, 97), "batches": (1, 8)}
     for how in WITH_REPLACEMENT:
         assert not statuses("worker-duplicates", how, ranks, seeds=range(5), **given)["found"]
     # a few hundred draws of 97 or 120 surely repeat

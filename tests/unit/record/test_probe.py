@@ -172,6 +172,12 @@ def test_the_body_may_raise_and_its_step_is_still_written(probe):
     assert (len(log.steps), log.events) == (1, ())
 
 
+def test_a_loop_that_is_left_has_written_its_step(probe):
+    for _ in probe.batches(pairs(6)):
+        break
+    assert len(read_rank(probe.path).steps) == 1
+
+
 def test_no_step_begins_at_the_end_of_an_epoch(tmp_path):
     """Else a fault planned for the first step of the next epoch would fire twice."""
     begun = []
@@ -213,8 +219,8 @@ def test_samples_of_every_kind_are_told_apart_by_their_bits(dtype):
 
 
 def test_bfloat16_keeps_every_bit():
-    near = torch.tensor([[1.0], [1.0 + 2**-7]], dtype=torch.bfloat16)
-    assert len(set(digest_rows(near))) == 2
+    near = torch.tensor([[1.0], [1.0 + 2**-7], [1e30], [2e30], [1e-30], [2e-30]], dtype=torch.bfloat16)
+    assert len(set(digest_rows(near))) == 6
 
 
 @pytest.mark.parametrize("batch", [torch.arange(24.0).reshape(4, 6), torch.arange(24.0).reshape(4, 6).bfloat16()])

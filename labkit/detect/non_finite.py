@@ -1,0 +1,66 @@
+"""Do loss and weights stay finite?
+
+Once a weight is NaN, so is everything after it, without an error. Gradients that a scaler sees to be infinite and skips
+are its work, not a finding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..record.measures import Quantity
+from ..record.measures_precision import NonFinite, first_nonfinite, losses, steps_of
+from ..record.schema import Record
+from .verdict import Verdict, answering
+
+NAME = "non-finite"
+QUESTION = "Do loss and weights stay finite?"
+_answer = answering(NAME, QUESTION)
+
+ENOUGH = 10
+"""Steps without a NaN before their absence is an answer; what overflows at once does so in the first few."""
+
+FIXES = {
+    "weights": "keep weights and optimizer state in fp32 (autocast instead of .half()): in fp16 Adam's eps and squared "
+    "gradients round to 0, and 0/0 is NaN",
+    "gradients": "scale the loss with torch.amp.GradScaler, which skips such steps, or compute in bf16",
+    "loss": "compute what overflows (a sum, an exponential, a loss) in fp32, or all of it in bf16, whose range is fp32's",
+}
+
+
+def detect(record: Record) -> Verdict:
+    """Look for the first value that is no number, in the run under study."""
+    run = record.run
+    steps, values = steps_of(run), losses(run)
+    recorded = [step for step in steps if "loss_local" in step.scalars]
+    if not recorded:
+        return _answer(
+            "not_applicable",
+            cause="the program recorded no loss",
+            fix="record it with probe.scalar('loss_local', loss.item())",
+        )
+    first = first_nonfinite(run)
+    bad_losses = sum(not np.isfinite(step.scalar("loss_local")) for step in recorded)
+    evidence = {"steps": Quantity(len(steps), "steps"), "losses_not_finite": Quantity(bad_losses, "steps")}
+    if first is None:
+        if len(steps) < ENOUGH:
+            return _answer(
+                "inconclusive",
+                evidence,
+                cause=f"all is finite, but the run has {len(steps)} step{'s' * (len(steps) != 1)} only",
+                fix=f"run {ENOUGH} steps or more",
+            )
+        return _answer("clear", evidence, cause=f"loss and weights are finite in all {len(steps)} steps")
+    evidence["first_step"] = Quantity(first.step, first.what)
+    return _answer(
+        "found",
+        evidence,
+        cause=_cause(first, float(values[-1])),
+        fix=FIXES[first.what],
+        where=str(run.fact("loop_where", "")) or None,
+    )
+
+
+def _cause(first: NonFinite, last_loss: float) -> str:
+    text = f"the {first.what} hold{'s' * (first.what == 'loss')} NaN or infinity at step {first.step}, and no error is raised"
+    return text + ("; so does every loss to the end" if not np.isfinite(last_loss) else "")

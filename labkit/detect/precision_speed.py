@@ -1,0 +1,78 @@
+"""Does this precision cost time on this device?
+
+Judged by steps that were timed in turn with fp32's, several times over. Faster in (nearly) all repeats, or slower, is an
+answer; if the repeats disagree, noise hides it. What a datasheet says plays no part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..record.measures import Quantity
+from ..record.measures_precision import speed
+from ..record.schema import Record
+from .verdict import Verdict, answering
+
+NAME = "precision-speed"
+QUESTION = "Is a step slower than in fp32 here?"
+_answer = answering(NAME, QUESTION)
+
+ENOUGH = 6
+"""Repeats that must agree: by chance alone, 6 do in 1 of 32 cases."""
+
+SAME = 0.05
+"""Differences that are not worth a word, either way."""
+
+
+def detect(record: Record) -> Verdict:
+    """Judge the repeats that the run under study timed."""
+    run = record.run
+    if run.fact("precision") == "fp32":
+        return _answer("not_applicable", cause="this is fp32, with which others are compared", fix="run another variant")
+    times = speed(run)
+    if times is None:
+        return _answer(
+            "not_applicable", cause="no steps were timed beside fp32's", fix=f"time them (--set repeats={max(9, ENOUGH)})"
+        )
+    low, high = times.interval
+    ratio, repeats = float(np.median(times.ratios)), len(times.ratios)
+    evidence = {
+        "step_time": Quantity(float(np.median(times.own_s)) * 1e3, "ms"),
+        "step_time_fp32": Quantity(float(np.median(times.fp32_s)) * 1e3, "ms"),
+        "ratio": Quantity(ratio, "x fp32's time"),
+        "ratio_low": Quantity(low, "x"),
+        "ratio_high": Quantity(high, "x"),
+        "repeats": Quantity(repeats, f"of {_steps(record)} steps"),
+    }
+    if repeats < ENOUGH:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"{repeats} repeats are too few to tell a difference from noise",
+            fix=f"time {ENOUGH} repeats or more (--set repeats=9)",
+        )
+    if low > 1 and ratio > 1 + SAME:
+        return _answer(
+            "found",
+            evidence,
+            cause=f"a step takes {ratio:.2f} times as long as in fp32 on this device: casting costs more than this model's "
+            "products gain, or the device has no units for this precision",
+            fix="use fp32 here, and measure again where the model or the device is another",
+            where=str(run.fact("loop_where", "")) or None,
+            waste=1 - 1 / ratio,
+        )
+    if high < 1 and ratio < 1 - SAME:
+        return _answer("clear", evidence, cause=f"a step takes {ratio:.2f} times as long as in fp32: {1 / ratio:.2f} times as fast")
+    if low > 1 - SAME and high < 1 + SAME:
+        return _answer("clear", evidence, cause="a step takes as long as in fp32, within the noise and 5 %")
+    return _answer(
+        "inconclusive",
+        evidence,
+        cause=f"a step takes {low:.2f} to {high:.2f} times as long as in fp32 from one repeat to the next: noise hides what "
+        "difference there is",
+        fix="stop what else runs on this machine, and time more steps (--set timed_steps=100)",
+    )
+
+
+def _steps(record: Record) -> object:
+    return next((event.fields["steps"] for event in record.run.ranks[0].events if event.name == "timed"), "?")

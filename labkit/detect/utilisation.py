@@ -1,0 +1,105 @@
+"""How much of what this device can do goes into the model?
+
+The share of the measured ceiling, with attention counted in full. The bands are those of practice: under 20 % something
+is wrong, over 30 % passes, over 45 % is tuned. What the spread of the steps leaves open between two bands is inconclusive.
+"""
+
+from __future__ import annotations
+
+from ..record.measures import Quantity, lane_shares
+from ..record.measures_mfu import (
+    busy_share,
+    ceiling_flops,
+    tokens_per_second,
+    utilisation,
+    utilisation_spread,
+)
+from ..record.schema import Record
+from .verdict import Verdict, answering
+
+NAME = "utilisation"
+QUESTION = "Does the device do useful arithmetic most of the time?"
+_answer = answering(NAME, QUESTION)
+
+WRONG, PASSES = 0.20, 0.30
+FASTER = 1.5
+"""A tuned run this many times as fast is a finding, whatever the band: more than steps vary on a noisy machine."""
+
+WAITING = 0.5
+"""Share of a step spent fetching from which on waiting for data is the cause."""
+
+
+def detect(record: Record) -> Verdict:
+    """Judge the run under study against the ceiling and, where it was run, the tuned end of the ladder."""
+    run = record.run
+    if ceiling_flops(record) is None:
+        return _answer(
+            "not_applicable",
+            cause="the record holds no measured ceiling",
+            fix="run the lab, which measures one, or labkit bench",
+        )
+    value, spread = utilisation(record), utilisation_spread(record)
+    if value is None or spread is None:
+        return _answer("not_applicable", cause="the run has fewer than 2 timed steps", fix="run more steps (--steps 6)")
+    low, high = spread
+    waiting = lane_shares(run.ranks[0]).get("data", 0.0)
+    evidence = {
+        "mfu": Quantity(value, "of the measured ceiling"),
+        "mfu_slow_steps": Quantity(low, "of the measured ceiling"),
+        "mfu_fast_steps": Quantity(high, "of the measured ceiling"),
+        "data_share": Quantity(waiting, "of step time"),
+        "busy_share": Quantity(busy_share(run), "of the cores' time"),
+    }
+    if low < WRONG <= high:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"steps vary: from {low:.0%} to {high:.0%} of the ceiling, on both sides of {WRONG:.0%}",
+            fix="run more steps on a quiet machine",
+        )
+    faster = _times_faster(record)
+    if faster is not None:
+        evidence["speed_of_tuned"] = Quantity(faster, "times this run's tokens/s")
+    if value >= WRONG and (faster or 0.0) >= FASTER:
+        return _answer(
+            "found",
+            evidence,
+            cause=f"{value:.0%} of what this device can do; the tuned end of the ladder is {faster:.1f} times as fast",
+            fix=_why(waiting, False)[1],
+            waste=_waste(record),
+        )
+    if value >= WRONG:
+        word = "passes" if value >= PASSES else "is poor but not a fault by itself"
+        return _answer("clear", evidence, cause=f"{value:.0%} of what this device was seen to do {word}")
+    cause, fix = _why(waiting, tokens_per_second(run) is None)
+    return _answer(
+        "found", evidence, cause=f"{value:.1%} of what this device was seen to do: {cause}", fix=fix, waste=_waste(record)
+    )
+
+
+def _why(waiting: float, trains_nothing: bool) -> tuple[str, str]:
+    if waiting > WAITING:
+        return (
+            f"{waiting:.0%} of a step is spent waiting for data",
+            "replace the loader by one ready batch (--set data=dummy): if the rate jumps, feed the device faster",
+        )
+    if trains_nothing:
+        return "it moves memory and multiplies nothing", "find what keeps the device busy; it is not the model"
+    return (
+        "the kernels are too small or move too much memory",
+        "larger batch, fused attention, one change at a time, watching MFU",
+    )
+
+
+def _times_faster(record: Record) -> float | None:
+    own = tokens_per_second(record.run)
+    tuned = tokens_per_second(record.runs["tuned"]) if "tuned" in record.runs else None
+    return tuned / own if own and tuned else None
+
+
+def _waste(record: Record) -> float | None:
+    """The share of this run's time that the tuned end of the ladder does not need for the same tokens."""
+    if "tuned" not in record.runs:
+        return None
+    faster = _times_faster(record)
+    return 1.0 if faster is None else max(0.0, 1 - 1 / faster)

@@ -1,0 +1,102 @@
+"""Lab 02: how much of the machine does useful arithmetic?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+
+TUNED = {"batch": 4, "attention": "sdpa", "recompute": False, "data": "real", "data_wait_ms": 0.0}
+"""The tuned end of the ladder; precision and compilation stay as the reader set them, for they do not pay everywhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    batch: int = setting(1, "sequences in a batch", low=1, high=4096)
+    attention: str = setting("naive", "how attention is computed", choices=("naive", "sdpa"))
+    recompute: bool = setting(False, "keep only each block's input, compute the rest again in the backward pass")
+    precision: str = setting("fp32", "autocast to bf16, or not", choices=("fp32", "bf16"))
+    compile: bool = setting(False, "torch.compile the model; needs a C++ compiler, takes half a minute")
+    data: str = setting("real", "text from the loader, or one ready batch again and again", choices=("real", "dummy"))
+    data_wait_ms: float = setting(0.0, "what each batch costs before it is ready, by waiting", low=0.0, high=60_000.0)
+    layers: int = setting(2, "blocks", low=1, high=128)
+    hidden: int = setting(128, "width of the model", low=8, high=16384)
+    heads: int = setting(8, "attention heads", low=1, high=256)
+    seq: int = setting(1024, "tokens in a sequence", low=8, high=16384)
+    steps: int = setting(4, "timed steps, after one to warm up", low=2, high=100_000)
+
+
+VARIANTS = (
+    Variant(name="broken", summary="batch 1, attention written out: many small kernels, much memory traffic"),
+    Variant(name="batched", summary="broken, with a batch of 4", defaults={"batch": 4}),
+    Variant(name="fused", summary="broken, with fused attention", defaults={"attention": "sdpa"}),
+    Variant(
+        name="recomputed",
+        summary="the tuned end with recomputation: more arithmetic, fewer tokens a second",
+        defaults={**TUNED, "recompute": True},
+    ),
+    Variant(
+        name="starved",
+        summary="the tuned end on an input that is not ready in time",
+        defaults={**TUNED, "data_wait_ms": 800.0},
+    ),
+    Variant(name="busy-not-useful", summary="no training at all: adds arrays, every core at 100 %"),
+    Variant(name="fixed", summary="the tuned end of the ladder: batch 4, fused attention", defaults=TUNED),
+)
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a record: the variant, the ceiling, the tuned end; one process each."""
+    from ...errors import UsageError
+    from . import programs
+
+    if callable(variant):
+        raise UsageError("mfu runs its own variants; give one by name")
+    programs.shape_of(config)
+    return programs.plan(variant, config, ranks)
+
+
+def _check(answers: Any, lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(answers)
+
+
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record import measures_mfu
+
+    return measures_mfu.mfu_measures(record)
+
+
+def _source(variant: str) -> str:
+    from . import programs
+
+    return programs.source(variant)
+
+
+SPEC = LabSpec(
+    number=2,
+    slug="mfu",
+    title="MFU",
+    question="How much of the machine does useful arithmetic?",
+    symptom="The processor is at 100 %, the loss falls, and one tenth of the arithmetic that was paid for is done.",
+    minutes=45,
+    ranks=1,
+    config=Config,
+    variants=VARIANTS,
+    detectors=("utilisation", "busy-not-useful", "flop-convention"),
+    plan=plan,
+    measures=_measures,
+    source=_source,
+    figures=("ladder", "flops", "published", "timeline", "loss"),
+    controls=("batch", "attention", "recompute", "precision", "seq", "data_wait_ms"),
+    exercise=Exercise(
+        task="Six MFU figures as people quote them, each with one mistake: name it and give the right value.",
+        signature="def my_answers(case):",
+        check=_check,
+    ),
+)

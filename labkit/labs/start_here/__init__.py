@@ -1,0 +1,96 @@
+"""Lab 00: what can this machine do? A survey: it measures, nothing is broken on purpose, and later labs use the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..spec import Exercise, LabSpec, RunPlan, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    budget_s: float = setting(
+        6.0, "seconds that the measurements may take together, about; launches apart", low=0.1, high=3600
+    )
+    max_message_mib: int = setting(16, "largest all-reduce, in MiB; the smallest is 1 KiB", low=1, high=4096)
+    storage_mib: int = setting(128, "size of the file that is read, in MiB", low=1, high=65536)
+    copy_mib: int = setting(
+        0, "bytes that a copy reads and writes, in MiB; 0: 8 times the last-level cache, at least 128", low=0, high=65536
+    )
+    launches: int = setting(3, "launches of ranks that do nothing", low=1, high=50)
+    parts: str = setting("all", "what is measured; `link` alone is kept as no baseline", choices=("all", "link"))
+    keep: str = setting("yes", "whether the result becomes the baseline of later labs", choices=("yes", "no"))
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a survey: the link on `ranks` ranks, launches of nothing, then one process for the rest."""
+    from . import programs
+
+    return programs.plan(config, ranks)
+
+
+def _check(function: Callable[..., Any], lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(function, lab)
+
+
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record import measures_survey
+
+    return measures_survey.survey_measures(record)
+
+
+def _baseline(record: Any) -> Any:
+    from ...record import survey
+
+    return survey.baseline_of(record)
+
+
+def _invariants(record: Any) -> list[str]:
+    from ...record import measures_survey
+
+    return measures_survey.invariants(record)
+
+
+def _source(_variant: str) -> str:
+    import inspect
+
+    from . import programs
+
+    return inspect.getsource(programs)
+
+
+SPEC = LabSpec(
+    number=0,
+    slug="start-here",
+    title="Start here",
+    question="What can this machine do?",
+    symptom="A run is slow, and nobody can say how fast it ought to be: there is nothing to hold it against.",
+    minutes=20,
+    ranks=2,
+    config=Config,
+    variants=(),
+    detectors=("link-fit", "cores", "page-cache"),
+    plan=plan,
+    measures=_measures,
+    source=_source,
+    figures=("roofline", "link", "bandwidths", "repeats"),
+    baseline=_baseline,
+    invariants=_invariants,
+    needs_gpu=("tf32 products", "NCCL's link", "device memory's bandwidth"),
+    simulated=("what the calculators predict for other sizes and numbers of ranks",),
+    exercise=Exercise(
+        task=(
+            "Predict an all-reduce from a latency and a bandwidth. Return two numbers: the seconds that a ring all-reduce "
+            "of `num_bytes` takes on `world_size` ranks, and the message size in bytes at which its latency and its "
+            "bandwidth cost the same."
+        ),
+        signature="def my_prediction(num_bytes, world_size, alpha_s, bytes_per_s):",
+        check=_check,
+    ),
+)

@@ -1,0 +1,168 @@
+"""The baseline: what this machine was measured to do, kept for later labs to compare with. One file a kind of device."""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from ..errors import RecordError
+
+BASELINE_SCHEMA = 1
+STALE_DAYS = 30
+"""A baseline older than this is measured again: drivers, other tenants and throttling change what a machine does."""
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """Measured ceilings of one machine.
+
+    Attributes:
+        schema: of this file.
+        device, system, torch, cores: on what it was measured; another machine's baseline is not used.
+        device_kind: "cpu" or "cuda".
+        backend: of the all-reduce.
+        threads: of the products and copies.
+        world_size: ranks of the all-reduce and of the launch.
+        date: ISO, with zone.
+        matmul_flops_per_s: by dtype (fp32, tf32, bf16, fp16): the best repeat.
+        copy_bytes_per_s: bytes read and written by a copy far larger than the caches, a second: the best repeat.
+        link_alpha_s, link_bytes_per_s: latency of a ring step and bandwidth; None where one rank has no link, and the
+            bandwidth also where no message was large enough to show it.
+        link_residual_max: largest relative distance between fit and measurement.
+        storage_sequential_bytes_per_s: the best repeat.
+        storage_random_read_s: seconds of one 4 KiB read at a random place, one at a time: the median.
+        storage_cache: how the page cache was kept out, in words.
+        launch_s: from the launch of `world_size` ranks that do nothing to their end, the server warm: the median.
+        spread: by measure: share of the median repeat's time that the best did without.
+        how: by measure: size, repeats and the like, in words.
+    """
+
+    schema: int
+    device: str
+    device_kind: str
+    system: str
+    torch: str
+    cores: int
+    threads: int
+    backend: str
+    world_size: int
+    date: str
+    matmul_flops_per_s: dict[str, float]
+    copy_bytes_per_s: float
+    link_alpha_s: float | None = None
+    link_bytes_per_s: float | None = None
+    link_residual_max: float | None = None
+    storage_sequential_bytes_per_s: float | None = None
+    storage_random_read_s: float | None = None
+    storage_cache: str = ""
+    launch_s: float | None = None
+    spread: dict[str, float] = {}
+    how: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        from .measures_survey import quantities
+
+        lines = [f"  {name:<20}{quantity!s:<24}{self.how.get(name, '')}" for name, quantity in quantities(self).items()]
+        return "\n".join(["Baseline", *lines, f"  {self.label()}"])
+
+    def _repr_html_(self) -> str:
+        from ..view.survey import baseline_card  # a listed exception to the import rule
+
+        return baseline_card(self)
+
+    def label(self) -> str:
+        """One line of provenance, as figures print it."""
+        ranks = f"{self.world_size} rank{'s' * (self.world_size != 1)}"
+        return f"measured {self.date[:10]} · {self.device} · {ranks} · {self.backend} · torch {self.torch}"
+
+    def age_days(self, now: datetime | None = None) -> float:
+        """Days since it was measured."""
+        return ((now or datetime.now().astimezone()) - datetime.fromisoformat(self.date)).total_seconds() / 86400
+
+    def misfits(self, *, device: str, system: str, torch: str, cores: int, now: datetime | None = None) -> list[str]:
+        """Why it does not speak for a machine: what differs, and whether it is too old. Empty if it does."""
+        here = {"device": device, "system": system, "torch": torch, "cores": cores}
+        found = [
+            f"it is of another {name} ({getattr(self, name)}; here: {value})"
+            for name, value in here.items()
+            if getattr(self, name) != value
+        ]
+        age = self.age_days(now)
+        if age > STALE_DAYS:
+            found.append(f"it is {age:.0f} days old (at most {STALE_DAYS})")
+        if age < -1:
+            found.append(f"its date, {self.date[:10]}, is in the future")
+        return found
+
+
+def baseline_file(device_kind: str = "cpu") -> Path:
+    """Where the baseline of a kind of device is kept: beside the runs, in the user's cache (LABKIT_CACHE moves it)."""
+    from .store import runs_folder
+
+    return runs_folder().parent / f"baseline-{device_kind}.json"
+
+
+def read_baseline(device_kind: str = "cpu") -> Baseline:
+    """Read the kept baseline. Whether it fits the machine and is fresh, `misfits` says.
+
+    Raises:
+        NoBaseline: none is kept yet.
+        RecordError: the file is damaged, or of another labkit.
+    """
+    path = baseline_file(device_kind)
+    remedy = "measure again with: labkit bench --refresh"
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Baseline)
+        datetime.fromisoformat(found.date).utctimetuple()
+    except FileNotFoundError:
+        raise NoBaseline(f"no baseline of this machine's {device_kind} yet; measure it with: labkit bench") from None
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}; {remedy}") from error
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RecordError(f"{path}: {error}; the file is damaged or not a baseline; {remedy}") from error
+    if found.schema != BASELINE_SCHEMA:
+        raise RecordError(f"{path}: schema {found.schema}, this labkit reads {BASELINE_SCHEMA}; {remedy}")
+    bad = [name for name, value in _values(found).items() if not (math.isfinite(value) and value > 0)]
+    if bad or (found.link_alpha_s or 0) < 0:
+        raise RecordError(f"{path}: {(bad or ['link_alpha_s'])[0]} is out of range; the file is damaged; {remedy}")
+    if datetime.fromisoformat(found.date).tzinfo is None:
+        raise RecordError(f"{path}: its date has no zone; the file is damaged; {remedy}")
+    return found
+
+
+def write_baseline(baseline: Baseline) -> Path:
+    """Keep a baseline in place of the one before it, at once: a reader meets the old file or the new one, whole.
+
+    Raises:
+        RecordError: the cache cannot be written.
+    """
+    path = baseline_file(baseline.device_kind)
+    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(msgspec.json.format(msgspec.json.encode(baseline), indent=1))
+        os.replace(aside, path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise RecordError(f"cannot keep the baseline in {path}: {error.strerror}; set LABKIT_CACHE elsewhere") from error
+    return path
+
+
+class NoBaseline(RecordError):
+    """This machine has not been measured yet."""
+
+
+def _values(baseline: Baseline) -> dict[str, float]:
+    """All of a baseline's numbers that must be above 0, by name."""
+    named = {f"matmul_flops_per_s[{name}]": value for name, value in baseline.matmul_flops_per_s.items()}
+    for name in (
+        *("copy_bytes_per_s", "link_bytes_per_s", "storage_sequential_bytes_per_s", "storage_random_read_s"),
+        *("launch_s", "cores", "threads", "world_size"),
+    ):
+        if getattr(baseline, name) is not None:
+            named[name] = getattr(baseline, name)
+    return named

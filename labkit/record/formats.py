@@ -1,0 +1,158 @@
+"""Binary floating-point formats, computed by the definition (IEEE 754) in exact integers; no torch, no hardware involved.
+
+A finite number is (-1)^sign · significand · 2^exponent. fp32 has 8 exponent bits and 23 of the significand, tf32 8 and 10
+(NVIDIA A100 whitepaper, 2020), bf16 8 and 7, fp16 5 and 10. Rounding is to nearest, ties to even.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from ..errors import UnknownName
+
+Fate = Literal["exact", "rounded", "subnormal", "underflow", "overflow", "not a number"]
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """A format with a sign, `exponent_bits` and `significand_bits` (those stored, without the leading 1).
+
+    Attributes:
+        name: as people call it.
+        torch_name: the dtype of torch, empty for tf32, which exists inside matrix units only.
+        bits: that a stored number takes in memory; tf32 is kept as fp32.
+    """
+
+    name: str
+    torch_name: str
+    exponent_bits: int
+    significand_bits: int
+    bits: int
+
+    @property
+    def bias(self) -> int:
+        return 2 ** (self.exponent_bits - 1) - 1
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number: what rounds beyond it becomes infinite."""
+        return float((2 - Fraction(1, 2**self.significand_bits)) * Fraction(2) ** self.bias)
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest number with all bits of its significand; below it precision goes bit by bit."""
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def smallest_subnormal(self) -> float:
+        """The smallest number above 0; half of it and less becomes 0."""
+        return 2.0 ** (1 - self.bias - self.significand_bits)
+
+    @property
+    def epsilon(self) -> float:
+        """The gap between 1 and the next number."""
+        return 2.0**-self.significand_bits
+
+    def store(self, value: float) -> Stored:
+        """What is left of a number in this format."""
+        return _store(self, value)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A number as a format keeps it.
+
+    Attributes:
+        format: which.
+        given: what was to be stored.
+        value: what is stored.
+        sign, exponent, significand: the bits, as text of 0 and 1.
+        fate: what became of it.
+    """
+
+    format: NumberFormat
+    given: float
+    value: float
+    sign: str
+    exponent: str
+    significand: str
+    fate: Fate
+
+    @property
+    def relative_error(self) -> float | None:
+        """|value - given| / |given|; None where that is no number."""
+        if not (math.isfinite(self.given) and math.isfinite(self.value)):
+            return None
+        if self.given == 0:
+            return 0.0
+        return float(abs((Fraction(self.value) - Fraction(self.given)) / Fraction(self.given)))
+
+
+FP32 = NumberFormat("fp32", "float32", 8, 23, 32)
+TF32 = NumberFormat("tf32", "", 8, 10, 32)
+BF16 = NumberFormat("bf16", "bfloat16", 8, 7, 16)
+FP16 = NumberFormat("fp16", "float16", 5, 10, 16)
+FORMATS = (FP32, TF32, BF16, FP16)
+
+
+def number_format(name: str) -> NumberFormat:
+    """A format by its name.
+
+    Raises:
+        UnknownName: with the valid names.
+    """
+    for known in FORMATS:
+        if known.name == name:
+            return known
+    raise UnknownName("number format", name, [known.name for known in FORMATS])
+
+
+def _store(form: NumberFormat, value: float) -> Stored:
+    sign = "1" if math.copysign(1.0, value) < 0 else "0"
+    ones = "1" * form.exponent_bits
+    if math.isnan(value):
+        return Stored(form, value, math.nan, "0", ones, "1" + "0" * (form.significand_bits - 1), "not a number")
+    if math.isinf(value):
+        return Stored(form, value, value, sign, ones, "0" * form.significand_bits, "exact")
+    units, exponent = _rounded(form, abs(Fraction(value)))
+    if exponent > form.bias:
+        infinite = math.copysign(math.inf, value)
+        return Stored(form, value, infinite, sign, ones, "0" * form.significand_bits, "overflow")
+    hidden = 1 << form.significand_bits
+    field = exponent + form.bias if units >= hidden else 0
+    stored = math.copysign(float(units * Fraction(2) ** (exponent - form.significand_bits)), value)
+    return Stored(
+        form,
+        value,
+        stored,
+        sign,
+        format(field, f"0{form.exponent_bits}b"),
+        format(units % hidden, f"0{form.significand_bits}b"),
+        _fate(value, stored, field),
+    )
+
+
+def _rounded(form: NumberFormat, magnitude: Fraction) -> tuple[int, int]:
+    """(units, exponent): the nearest multiple, even where two are as near, of 2^(exponent - significand_bits)."""
+    lowest = 1 - form.bias
+    exponent = lowest if magnitude == 0 else max(lowest, _floor_log2(magnitude))
+    units = round(magnitude / Fraction(2) ** (exponent - form.significand_bits))  # Python rounds ties to even
+    if units == 2 << form.significand_bits:  # rounded up into the next power of two
+        units, exponent = units // 2, exponent + 1
+    return units, exponent
+
+
+def _floor_log2(magnitude: Fraction) -> int:
+    guess = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    return guess if magnitude >= Fraction(2) ** guess else guess - 1
+
+
+def _fate(given: float, stored: float, exponent_field: int) -> Fate:
+    if stored == 0 and given != 0:
+        return "underflow"
+    if exponent_field == 0 and stored != 0:
+        return "subnormal"
+    return "exact" if stored == given else "rounded"

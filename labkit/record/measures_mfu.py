@@ -1,0 +1,115 @@
+"""Measures of a training step's arithmetic: three numerators, two denominators, busy beside useful."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .flops import CAUSAL_ATTENTION, FULL_ATTENTION, NO_ATTENTION, flops_per_token, mfu
+from .measures import Quantity, lane_shares
+from .schema import Record, Run, Step
+
+
+def timed_steps(run: Run) -> list[Step]:
+    """The steps after those that warm up."""
+    return list(run.ranks[0].steps[int(run.fact("warm_up", 0)) :])  # pyright: ignore[reportArgumentType]
+
+
+def step_seconds(run: Run) -> np.ndarray:
+    """Wall seconds of each timed step, fetching included."""
+    return np.array([(step.end_ns - step.start_ns) / 1e9 for step in timed_steps(run)])
+
+
+def period_s(run: Run) -> float:
+    """Seconds from one timed step's end to the next one's, the median: what a step costs in all, waiting included."""
+    ends = np.array([step.end_ns for step in run.ranks[0].steps[max(0, int(run.fact("warm_up", 0)) - 1) :]])  # pyright: ignore[reportArgumentType]
+    return float(np.median(np.diff(ends)) / 1e9) if len(ends) > 1 else float("nan")
+
+
+def ceiling_flops(record: Record) -> float | None:
+    """The best rate of the matrix products in FLOP/s, measured in this record; None where that was not run."""
+    run = record.runs.get("ceiling")
+    if run is None:
+        return None
+    return float(run.fact("flops_per_step", 0.0)) / float(step_seconds(run).min())  # pyright: ignore[reportArgumentType]
+
+
+def tokens_per_second(run: Run) -> float | None:
+    """Tokens trained a second, over the timed steps; None for a program that trains none."""
+    steps = timed_steps(run)
+    if not steps or "tokens" not in steps[0].scalars:
+        return None
+    return steps[0].scalar("tokens") / period_s(run)
+
+
+def busy_share(run: Run) -> float:
+    """Processor time of the rank / (wall time x its threads), over the timed steps: what `top` would show as busy.
+
+    For a GPU this is the host's share, not the device's.
+    """
+    steps = timed_steps(run)
+    wall = (steps[-1].end_ns - run.ranks[0].steps[max(0, int(run.fact("warm_up", 0)) - 1)].end_ns) / 1e9  # pyright: ignore[reportArgumentType]
+    return sum(step.scalar("cpu_s") for step in steps) / (wall * run.ranks[0].head.threads)
+
+
+def flops_by_convention(run: Run) -> dict[str, float]:
+    """FLOPs of one trained token: by formula in three conventions, and as torch's counter saw the real step."""
+    matmul, layers, hidden, seq = (int(run.fact(name, 0)) for name in ("matmul_params", "layers", "hidden", "seq"))  # pyright: ignore[reportArgumentType]
+    dimensions = {"layers": layers, "hidden": hidden, "seq": seq}
+    return {
+        "6n": flops_per_token(matmul, convention=NO_ATTENTION),
+        "attention": flops_per_token(matmul, convention=FULL_ATTENTION, **dimensions),
+        "causal": flops_per_token(matmul, convention=CAUSAL_ATTENTION, **dimensions),
+        "counted": float(run.fact("counted_flops_per_token", 0.0)),  # pyright: ignore[reportArgumentType]
+        "executed": float(run.fact("executed_flops_per_token", 0.0)),  # pyright: ignore[reportArgumentType]
+    }
+
+
+def utilisation(record: Record, run: Run | None = None, convention: str = "attention") -> float | None:
+    """MFU of a run against the ceiling measured in its record, attention counted in full; None where it cannot be said."""
+    run = run or record.run
+    ceiling, tokens = ceiling_flops(record), tokens_per_second(run)
+    if ceiling is None:
+        return None
+    if tokens is None:
+        per_step = float(run.fact("elementwise_flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
+        return per_step / period_s(run) / ceiling
+    return mfu(tokens_per_s=tokens, flops_per_token=flops_by_convention(run)[convention], peak_flops=ceiling)
+
+
+def utilisation_spread(record: Record) -> tuple[float, float] | None:
+    """MFU of the slowest and of the fastest quarter of the steps: what noise leaves open."""
+    middle = utilisation(record)
+    seconds = step_seconds(record.run)
+    if middle is None or len(seconds) < 2:
+        return None
+    slow, typical, fast = np.quantile(seconds, [0.75, 0.5, 0.25])
+    return float(middle * typical / slow), float(middle * typical / fast)
+
+
+def mfu_measures(record: Record) -> dict[str, Quantity]:
+    """The measures of the lab, by name. Every MFU is a share of the ceiling that was measured beside it."""
+    run, found = record.run, {}
+    tokens, ceiling = tokens_per_second(run), ceiling_flops(record)
+    found["step_time_s"] = Quantity(period_s(run), "s")
+    if ceiling is not None:
+        found["ceiling"] = Quantity(ceiling / 1e9, "GFLOP/s, best matrix product")
+    if tokens is not None:
+        flops = flops_by_convention(run)
+        found["tokens_per_s"] = Quantity(tokens, "tokens/s")
+        found["flops_per_token_6n"] = Quantity(flops["6n"] / 1e6, "MFLOP", "quoted formula")
+        found["flops_per_token_attention"] = Quantity(flops["attention"] / 1e6, "MFLOP", "quoted formula")
+        found["flops_per_token_counted"] = Quantity(flops["counted"] / 1e6, "MFLOP")
+        if ceiling is not None:
+            for name, convention in (("6n", "6n"), ("attention", "attention"), ("causal", "causal"), ("counted", "counted")):
+                if flops[convention] > 0:
+                    found[f"mfu_{name}"] = Quantity(utilisation(record, convention=convention) or 0.0, "of the ceiling")
+            if flops["executed"] > 0:
+                found["hfu"] = Quantity(utilisation(record, convention="executed") or 0.0, "of the ceiling")
+    elif ceiling is not None:
+        found["mfu_attention"] = Quantity(utilisation(record) or 0.0, "of the ceiling")
+    found["busy_share"] = Quantity(busy_share(run), "of the cores' time")
+    found["data_share"] = Quantity(lane_shares(run.ranks[0]).get("data", 0.0), "of step time")
+    if "tuned" in record.runs and tokens is not None:
+        other = tokens_per_second(record.runs["tuned"])
+        found["speed_of_tuned"] = Quantity((other or 0.0) / tokens, "times this run's tokens/s")
+    return found

@@ -1,0 +1,293 @@
+"""Arrays and numbers out of records about precision: gradients, updates, scale, speed. Pure; no torch, no I/O.
+
+All of it is of the first rank: ranks that train one model hold equal weights and gradients when the optimizer steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .formats import FORMATS, NumberFormat
+from .measures import Quantity, weights_equal, weights_gap
+from .schema import Event, Record, Run, Step
+
+LOWEST_EXPONENT = -160
+"""The power of two that the first entry of `gradient_exponents` counts."""
+
+LAST = 5
+"""Steps whose mean is called the final loss."""
+
+
+def steps_of(run: Run) -> tuple[Step, ...]:
+    """The steps of the first rank."""
+    return run.ranks[0].steps if run.ranks else ()
+
+
+def updates_of(run: Run) -> list[Step]:
+    """Steps in which the optimizer took a step and what it took was recorded."""
+    return [step for step in steps_of(run) if step.counts.get("updates") and step.counts.get("gradient_elements")]
+
+
+def zero_shares(run: Run) -> np.ndarray:
+    """By update, of those with finite gradients only: share of gradient elements that are exactly 0."""
+    finite = [step.counts for step in updates_of(run) if not step.counts.get("gradient_nonfinite")]
+    return np.array([counts.get("gradient_zeros", 0) / counts["gradient_elements"] for counts in finite])
+
+
+def lost_shares(run: Run) -> np.ndarray:
+    """By update: of the weights whose gradient is not 0, the share that the update leaves as they are."""
+    shares = []
+    for step in updates_of(run):
+        counts = step.counts
+        moving = counts["gradient_elements"] - counts.get("gradient_zeros", 0)
+        if moving and "updates_lost" in counts and not counts.get("weights_nonfinite"):
+            shares.append(counts["updates_lost"] / moving)
+    return np.array(shares)
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A share beyond the reference's, of what the reference leaves.
+
+    Attributes:
+        share: of what is not in the reference's share anyway.
+        low, high: three standard errors of the two means below and above.
+        own, reference: the two means.
+        updates: how many were compared, of the shorter run.
+    """
+
+    share: float
+    low: float
+    high: float
+    own: float
+    reference: float
+    updates: int
+
+
+def excess(own: np.ndarray, reference: np.ndarray) -> Excess | None:
+    """How far shares exceed a reference's; None where either is empty."""
+    if not len(own) or not len(reference):
+        return None
+    room = max(1e-12, 1 - float(reference.mean()))
+    share = (float(own.mean()) - float(reference.mean())) / room
+    error = 3 * float(np.sqrt(own.var() / len(own) + reference.var() / len(reference))) / room
+    count = min(len(own), len(reference))
+    return Excess(share, share - error, share + error, float(own.mean()), float(reference.mean()), count)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What a gradient scaler did, by step in which it was asked.
+
+    Attributes:
+        step: the step's number.
+        scale: with which it was asked.
+        skipped: whether it took no step.
+    """
+
+    step: np.ndarray
+    scale: np.ndarray
+    skipped: np.ndarray
+
+
+def scaling(run: Run) -> Scaling | None:
+    """What the scaler did; None where none was asked."""
+    asked = [step for step in steps_of(run) if step.counts.get("scaler_steps") and "scale" in step.scalars]
+    if not asked:
+        return None
+    return Scaling(
+        np.array([step.step for step in asked]),
+        np.array([step.scalar("scale") for step in asked]),
+        np.array([not step.counts.get("updates") for step in asked]),
+    )
+
+
+def losses(run: Run) -> np.ndarray:
+    """By step: the loss, NaN where none was recorded."""
+    return np.array([step.scalar("loss_local") if "loss_local" in step.scalars else np.nan for step in steps_of(run)])
+
+
+def final_loss(run: Run) -> float | None:
+    """Mean loss of the last steps; None where none was recorded."""
+    recorded = [step.scalar("loss_local") for step in steps_of(run) if "loss_local" in step.scalars]
+    return float(np.mean(recorded[-LAST:])) if recorded else None
+
+
+@dataclass(frozen=True)
+class NonFinite:
+    """The first step with a value that is no number or infinite.
+
+    Attributes:
+        step: its number.
+        what: "loss", "gradients" or "weights", whichever came first within the step.
+    """
+
+    step: int
+    what: str
+
+
+def first_nonfinite(run: Run) -> NonFinite | None:
+    """Where a run first left the finite numbers, of what the optimizer took; None where it never did.
+
+    Gradients that a scaler saw and skipped do not count: that is its work.
+    """
+    for step in steps_of(run):
+        if "loss_local" in step.scalars and not np.isfinite(step.scalar("loss_local")):
+            return NonFinite(step.step, "loss")
+        for what in ("gradient", "weights"):
+            if step.counts.get(f"{what}_nonfinite"):
+                return NonFinite(step.step, "gradients" if what == "gradient" else what)
+    return None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Steps that read the same batch as the step before them, after an update that moved weights.
+
+    Attributes:
+        pairs: how many.
+        equal: of these, how often the loss was the very same number.
+    """
+
+    pairs: int
+    equal: int
+
+
+def repeated_batches(run: Run) -> Repeated:
+    """How often a loss stood still on a batch that came again, although weights had moved in between."""
+    pairs = equal = 0
+    steps = steps_of(run)
+    for before, after in zip(steps, steps[1:], strict=False):
+        batch = before.digests.get("train")
+        counts = before.counts
+        if not batch or batch != after.digests.get("train") or not {"loss_local"} <= before.scalars.keys() & after.scalars.keys():
+            continue
+        moved = counts.get("updates") and counts.get("weights_unchanged", 0) < counts.get("gradient_elements", 0)
+        loss = before.scalar("loss_local")
+        if moved and np.isfinite(loss) and loss != 0:
+            pairs += 1
+            equal += loss == after.scalar("loss_local")
+    return Repeated(pairs, int(equal))
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Times of a step, measured in turn with fp32's.
+
+    Attributes:
+        own_s, fp32_s: by repeat: seconds of a step.
+    """
+
+    own_s: np.ndarray
+    fp32_s: np.ndarray
+
+    @property
+    def ratios(self) -> np.ndarray:
+        """By repeat: own time / fp32's."""
+        return self.own_s / self.fp32_s
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the ratio lies with some 95 % confidence: all of 6 to 8 repeats, all but the outermost two of 9 or more.
+
+        The chance that the true median lies outside: 2·(1/2)^n, and 2·(1 + n)·(1/2)^n.
+        """
+        ordered = np.sort(self.ratios)
+        cut = 1 if len(ordered) >= 9 else 0
+        return float(ordered[cut]), float(ordered[len(ordered) - 1 - cut])
+
+
+def speed(run: Run) -> Speed | None:
+    """The times that a run measured beside fp32; None where it measured none."""
+    times: dict[object, dict[object, float]] = {}
+    for event in run.ranks[0].events if run.ranks else ():
+        if event.name == "timed":
+            fields = event.fields
+            times.setdefault(fields["repeat"], {})[fields["loop"]] = float(fields["elapsed_ns"]) / 1e9 / float(fields["steps"])
+    both = [of for of in times.values() if {"variant", "fp32"} <= of.keys()]
+    if not both:
+        return None
+    return Speed(np.array([of["variant"] for of in both]), np.array([of["fp32"] for of in both]))
+
+
+def gradient_exponents(run: Run) -> tuple[np.ndarray, np.ndarray] | None:
+    """(powers of two, how many gradient elements lay between each and the next), zeros left out; None where not kept."""
+    counts = run.arrays.get("gradient_exponents")
+    if counts is None or not counts.sum():
+        return None
+    return np.arange(len(counts)) + LOWEST_EXPONENT, counts
+
+
+def share_below(run: Run, form: NumberFormat) -> float | None:
+    """Share of the gradients other than 0 that lie below half the smallest number of a format, and so become 0 in it."""
+    found = gradient_exponents(run)
+    if found is None:
+        return None
+    powers, counts = found
+    lowest = round(np.log2(form.smallest_subnormal))
+    return float(counts[powers < lowest - 1].sum() / counts.sum())
+
+
+def precision_measures(record: Record) -> dict[str, Quantity]:
+    """The measures of a run and of fp32 beside it, by name."""
+    run, reference = record.run, record.runs.get("reference")
+    found = {"updates": Quantity(sum(step.counts.get("updates", 0) for step in steps_of(run)), "steps")}
+    loss, loss_fp32 = final_loss(run), final_loss(reference) if reference else None
+    if loss is not None:
+        found["final_loss"] = Quantity(loss, "")
+    if loss_fp32 is not None:
+        found["final_loss_fp32"] = Quantity(loss_fp32, "")
+    found |= _shares("zero_gradients", zero_shares(run), zero_shares(reference) if reference else np.array([]), "of elements")
+    found |= _shares(
+        "lost_updates", lost_shares(run), lost_shares(reference) if reference else np.array([]), "of those with a gradient"
+    )
+    scaler = scaling(run)
+    if scaler is not None:
+        found["skipped_steps"] = Quantity(int(scaler.skipped.sum()), "steps")
+        found["final_scale"] = Quantity(float(scaler.scale[-1]), "")
+    bad = first_nonfinite(run)
+    found["first_nonfinite_step"] = Quantity("none" if bad is None else f"{bad.step} ({bad.what})")
+    again = repeated_batches(run)
+    if again.pairs:
+        found["loss_stands_still"] = Quantity(again.equal == again.pairs)
+    found |= _memory(run)
+    if reference is not None:
+        equal, gap = weights_equal(run, reference), weights_gap(run, reference)
+        if gap is not None:
+            found["weights_gap_to_fp32"] = Quantity(gap, "relative")
+        if equal is not None:
+            found["weights_equal_fp32"] = Quantity(equal)
+    times = speed(run)
+    if times is not None:
+        found["step_time"] = Quantity(float(np.median(times.own_s)) * 1e3, "ms")
+        found["step_time_fp32"] = Quantity(float(np.median(times.fp32_s)) * 1e3, "ms")
+        found["step_time_ratio_to_fp32"] = Quantity(float(np.median(times.ratios)), "x")
+    return found
+
+
+def _shares(name: str, own: np.ndarray, reference: np.ndarray, unit: str) -> dict[str, Quantity]:
+    found = {}
+    if len(own):
+        found[name] = Quantity(float(own.mean()), unit)
+    if len(reference):
+        found[f"{name}_fp32"] = Quantity(float(reference.mean()), unit)
+    return found
+
+
+def memory_of(run: Run) -> Event | None:
+    """What the run's weights, gradients and optimizer state take; None where it was not recorded."""
+    events = [event for event in (run.ranks[0].events if run.ranks else ()) if event.name == "memory"]
+    return events[0] if events else None
+
+
+def _memory(run: Run) -> dict[str, Quantity]:
+    event = memory_of(run)
+    if event is None:
+        return {}
+    return {name: Quantity(int(value), "bytes") for name, value in event.fields.items()}
+
+
+RANGES = {form.name: (form.smallest_subnormal, form.smallest_normal, form.largest) for form in FORMATS}
+"""By format: the smallest number above 0, the smallest with all its digits, the largest."""

@@ -1,0 +1,98 @@
+"""What a machine can do as tables: in a terminal, and as cards; and which labs it can show."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..record.baseline import Baseline
+from ..record.measures_survey import quantities
+from .cards import _SMALL, _box
+from .terminal import _verdict
+
+
+def rows_of(baseline: Baseline) -> list[tuple[str, str, str, str, str]]:
+    """(measure, value, unit, spread, how it was measured), a row a measure."""
+    rows = []
+    for name, quantity in quantities(baseline).items():
+        spread = f"{baseline.spread[name]:.0%}" if name in baseline.spread else ""
+        rows.append((name.replace("_", " "), f"{quantity.value:,.4g}", quantity.unit, spread, baseline.how.get(name, "")))
+    missing = [name for name in baseline.how if name not in quantities(baseline)]
+    return rows + [(name.replace("_", " "), "–", "", "", baseline.how[name]) for name in missing]
+
+
+HEADINGS = ("measure", "value", "unit", "spread", "how")
+
+
+def print_bench(console: Console, found: Any, here: Any) -> None:
+    """The table of a bench, its verdicts, where it is kept, and which labs run here."""
+    table = Table(box=None, pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right" if heading in ("value", "spread") else "left")
+    for row in rows_of(found.baseline):
+        table.add_row(*row)
+    console.print(table)
+    console.print(Text("spread: share of the median repeat's time that the best did without", style="dim"))
+    console.print(Text(found.baseline.label(), style="dim"))
+    console.print(Text(found.reason, style="dim"))
+    console.print()
+    for verdict in found.verdicts:
+        console.print(_verdict(verdict))
+    if found.verdicts:
+        console.print()
+    print_labs_here(console, here)
+    console.print(f"kept in {found.report()['kept']}", style="dim", soft_wrap=True)
+
+
+def print_labs_here(console: Console, here: Any) -> None:
+    """Which labs are measured here, a line each."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("lab", "here", "needs a GPU", "simulated"):
+        table.add_column(heading)
+    for row in here.rows:
+        table.add_row(row.slug, row.runs, ", ".join(row.needs_gpu) or "–", ", ".join(row.simulated) or "–")
+    console.print(table)
+    console.print(Text(f"on {here.machine}", style="dim"))
+
+
+def baseline_card(baseline: Baseline) -> str:
+    """A baseline as a card."""
+    cell = "padding:.1em .8em;text-align:"
+    sides = {"value": "right", "spread": "right"}
+    head = "".join(f"<th style='{cell}{sides.get(name, 'left')}'>{name}</th>" for name in HEADINGS)
+    rows = "".join(
+        "<tr>"
+        + "".join(f"<td style='{cell}{sides.get(n, 'left')}'>{escape(v)}</td>" for n, v in zip(HEADINGS, row, strict=True))
+        + "</tr>"
+        for row in rows_of(baseline)
+    )
+    note = f"spread: share of the median repeat's time that the best did without<br>{escape(baseline.label())}"
+    return _box(f"<table><tr>{head}</tr>{rows}</table><div style='{_SMALL}'>{note}</div>")
+
+
+def labs_here_card(here: Any) -> str:
+    """Which labs are measured here, as a card."""
+    cell = "padding:.1em .8em;text-align:left;vertical-align:top"
+    head = "".join(
+        f"<th style='{cell}'>{name}</th>" for name in ("lab", "ranks", "here", "what needs a GPU", "what is simulated")
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td style='{cell}'>{escape(text)}</td>"
+            for text in (
+                f"{row.number:02d} {row.slug}",
+                str(row.ranks),
+                row.runs,
+                ", ".join(row.needs_gpu) or "–",
+                ", ".join(row.simulated) or "–",
+            )
+        )
+        + "</tr>"
+        for row in here.rows
+    )
+    return _box(f"<table><tr>{head}</tr>{rows}</table><div style='{_SMALL}'>on {escape(here.machine)}</div>")

@@ -1,0 +1,89 @@
+"""Each detector of the mfu lab four ways, on records made by hand."""
+
+import pytest
+
+from labkit.detect import busy_not_useful, flop_convention, utilisation
+from labkit.record.schema import Run, Span, Step
+
+from ..builders import head, record_of
+
+FLOPS = {"matmul_params": 1000, "layers": 1, "hidden": 10, "seq": 100, "counted_flops_per_token": 18000.0,
+         "executed_flops_per_token": 18000.0}  # fmt: skip
+PER_TOKEN = 6 * 1000 + 12 * 10 * 100
+
+
+def run_of(seconds, *, tokens=100, cpu_s=None, data_share=0.0, role="variant", **facts):
+    """A run whose timed steps took `seconds`, after one to warm up."""
+    from labkit.record.schema import RankLog
+
+    steps, now = [], 0
+    for number, second in enumerate([seconds[0], *seconds]):
+        length = int(second * 1e9)
+        spans = [Span("fetch", "data", now, now + int(length * data_share))] if data_share else []
+        scalars = {"tokens": tokens} if tokens else {}
+        scalars["cpu_s"] = second if cpu_s is None else cpu_s
+        steps.append(Step(number, 0, now, now + length, spans, scalars))
+        now += length
+    return Run(role, (RankLog(head(0, 1, **{**FLOPS, "warm_up": 1, **facts}), tuple(steps)),), 1.0)
+
+
+def ceiling(flops_per_s):
+    return run_of([1.0, 1.0], tokens=0, role="ceiling", flops_per_step=float(flops_per_s))
+
+
+def record(mfu, *, seconds=(1.0, 1.0, 1.0, 1.0), tuned_speed=None, **kwargs):
+    run = run_of(list(seconds), **kwargs)
+    others = {"ceiling": ceiling(100 * PER_TOKEN / mfu)}
+    if tuned_speed:
+        others["tuned"] = run_of([s / tuned_speed for s in seconds], role="tuned")
+    return record_of(run, **others)
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "words"),
+    [
+        ({"mfu": 0.05}, "found", "kernels are too small"),
+        ({"mfu": 0.05, "data_share": 0.8}, "found", "waiting for data"),
+        ({"mfu": 0.25}, "clear", "poor"),
+        ({"mfu": 0.5}, "clear", "passes"),
+        ({"mfu": 0.25, "tuned_speed": 3.0}, "found", "3.0 times as fast"),
+        ({"mfu": 0.25, "tuned_speed": 1.2}, "clear", "poor"),
+        ({"mfu": 0.2, "seconds": (0.5, 1.5, 0.6, 1.4)}, "inconclusive", "steps vary"),
+    ],
+)
+def test_utilisation_is_judged_by_bands_by_the_tuned_run_and_by_the_spread(given, status, words):
+    verdict = utilisation.detect(record(**given))
+    assert verdict.status == status and words in verdict.cause
+
+
+def test_the_waste_is_the_time_that_the_tuned_run_does_not_need():
+    assert utilisation.detect(record(0.05, tuned_speed=4.0)).waste == pytest.approx(0.75)
+    assert utilisation.detect(record(0.05)).waste is None
+
+
+def test_without_a_ceiling_there_is_no_share_of_it():
+    assert utilisation.detect(record_of(run_of([1.0, 1.0]))).status == "not_applicable"
+    assert busy_not_useful.detect(record_of(run_of([1.0, 1.0]))).status == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("mfu", "cpu_s", "status"),
+    [(0.01, 0.95, "found"), (0.01, 0.7, "inconclusive"), (0.01, 0.1, "clear"), (0.4, 0.95, "clear")],
+)
+def test_busy_counts_against_a_run_only_where_it_does_no_arithmetic(mfu, cpu_s, status):
+    assert busy_not_useful.detect(record(mfu, cpu_s=cpu_s)).status == status
+
+
+@pytest.mark.parametrize(
+    ("counted", "status", "words"),
+    [
+        (18000.0, "clear", "sees what the formula counts"),
+        (18100.0, "clear", "sees"),
+        (6000.0, "found", "attention is missing"),
+        (24000.0, "found", "1.33 times"),
+        (0.0, "not_applicable", "counted no FLOPs"),
+    ],
+)
+def test_the_counter_is_compared_with_the_formula(counted, status, words):
+    verdict = flop_convention.detect(record(0.4, counted_flops_per_token=counted))
+    assert verdict.status == status and words in verdict.cause
