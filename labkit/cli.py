@@ -166,6 +166,20 @@ def show(
         print_record(_console(), found, opened.measures(found), opened.judge(found))
 
 
+@app.command()
+def capture(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder for the recordings.")],
+    labs: Annotated[str | None, typer.Option(metavar="SLUGS", help="Labs, with commas between; all if left out.")] = None,
+    minutes: Annotated[str, typer.Option(help="No further run starts after these.")] = "6",
+) -> None:
+    """Record labs on the device at hand, to be shown elsewhere as recorded."""
+    from .capture import capture as capture_labs
+
+    chosen = [slug.strip() for slug in labs.split(",")] if labs else None
+    kept = capture_labs(chosen, out, minutes=_seconds("--minutes", minutes), tell=lambda line: print(line, flush=True))
+    print(f"{len(kept)} recordings in {out}; to ship them, put them under data/recordings/")
+
+
 def main() -> None:
     """Run the command line. Errors are one sentence on standard error."""
     try:

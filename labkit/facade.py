@@ -168,6 +168,12 @@ class Lab:
             options = {"ranks": 1, "group": False, "seed": seed, "deadline_s": deadline_s}
             return launch(program, task, folder=Path(folder), **options).values[0]
 
+    def recordings(self) -> list[Record]:
+        """Records of this lab made on other devices that labkit ships; empty while there are none."""
+        from .capture import recordings
+
+        return list(recordings(self.spec.slug))
+
     def figure(self, name: str, *records: Record):
         """Draw one of the lab's figures from one record, or from several side by side.
 

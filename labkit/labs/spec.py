@@ -64,6 +64,23 @@ class Exercise:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Capture:
+    """One run that `labkit capture` keeps.
+
+    Attributes:
+        name: of the recording's folder.
+        variant: which.
+        settings: configuration values, on any device.
+        on_gpu: values that take their place where there is a GPU.
+    """
+
+    name: str
+    variant: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    on_gpu: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabSpec:
     """One pitfall.
 
@@ -87,6 +104,7 @@ class LabSpec:
         timed_detectors: of the detectors, those that judge speed: each machine has its own answer, so no invariant.
         baseline: of a survey: from its record to what later labs compare with, or None.
         invariants: from a record to the lines that hold on every machine, in place of the statuses and exact measures.
+        captures: what `labkit capture` runs of it; every variant at its defaults if empty.
         needs_gpu: what of the lab only a GPU can show, a phrase each.
         simulated: what of it comes from a model and not from a run, a phrase each.
     """
@@ -112,6 +130,7 @@ class LabSpec:
     timed_detectors: tuple[str, ...] = ()
     baseline: Callable[[Any], Any] | None = None
     invariants: Callable[[Any], list[str]] | None = None
+    captures: tuple[Capture, ...] = ()
     needs_gpu: tuple[str, ...] = ()
     simulated: tuple[str, ...] = ()
 

@@ -152,7 +152,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.source} {self.date[:10]}",
             self.device,
             f"{self.world_size} rank{'s' * (self.world_size != 1)}",
-            self.backend,
+            "" if self.backend == "none" else self.backend,
             self.torch and f"torch {self.torch}",
             "" if self.seed is None else f"seed {self.seed}",
         ]

@@ -25,6 +25,7 @@ ALLOWED = {
     "hardware": {"errors", "record"},
     "runner": {"__version__", "errors", "labs", "ranks", "record", "hardware"},
     "facade": {"*"},
+    "capture": {"errors", "labs", "ranks", "record", "facade"},
     "bench": {"*"},
     "cli": {"*"},
     "__main__": {"cli"},

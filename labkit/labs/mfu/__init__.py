@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, setting
 
 TUNED = {"batch": 4, "attention": "sdpa", "recompute": False, "data": "real", "data_wait_ms": 0.0}
 """The tuned end of the ladder; precision and compilation stay as the reader set them, for they do not pay everywhere."""
@@ -78,6 +78,20 @@ def _source(variant: str) -> str:
     return programs.source(variant)
 
 
+BILLION = {"layers": 20, "hidden": 2048, "heads": 16, "seq": 2048, "steps": 10, "precision": "bf16"}
+"""A model of 1.0e9 matmul weights, for a GPU."""
+
+CAPTURES = (
+    Capture(name="1-broken", variant="broken", on_gpu={**BILLION, "precision": "fp32"}),
+    Capture(name="2-precision", variant="broken", settings={"precision": "bf16"}, on_gpu=BILLION),
+    Capture(name="3-attention", variant="fused", on_gpu=BILLION),
+    Capture(name="4-batch", variant="fixed", on_gpu={**BILLION, "batch": 16}),
+    Capture(name="5-recomputed", variant="recomputed", on_gpu={**BILLION, "batch": 16}),
+    Capture(name="6-compiled", variant="fixed", on_gpu={**BILLION, "batch": 16, "compile": True}),
+    Capture(name="7-busy-not-useful", variant="busy-not-useful", on_gpu=BILLION),
+)
+
+
 SPEC = LabSpec(
     number=2,
     slug="mfu",
@@ -92,6 +106,9 @@ SPEC = LabSpec(
     plan=plan,
     measures=_measures,
     source=_source,
+    timed_detectors=("utilisation", "busy-not-useful"),
+    captures=CAPTURES,
+    needs_gpu=("fused attention kernels", "torch.compile where it pays", "a model of 1e9 weights", "tensor cores"),
     figures=("ladder", "flops", "published", "timeline", "loss"),
     controls=("batch", "attention", "recompute", "precision", "seq", "data_wait_ms"),
     exercise=Exercise(
