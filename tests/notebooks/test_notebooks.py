@@ -1,6 +1,8 @@
 """Every notebook, found by glob: its frame, a run by papermill with other parameters, a strict comparison by nbval."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +15,44 @@ from labkit import labs
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SMALL = {"03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16}}
+SMALL = {
+    "00_start_here": {"ranks": 3, "budget_s": 1.0, "storage_mib": 8, "keep": "no", "seed": 5, "guess": 3},
+    "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
+    "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
+}
+SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
 
+
+def start_here_says(text):
+    assert "start-here / survey on 3 ranks" in text
+    assert text.count(": yes") == 4 and ": no" not in text
+
+
+def mfu_says(text):
+    assert f"broken counted {6 * 65536 + 12 * 64 * 128}" in text and f"fixed counted {6 * 65536}" in text
+    assert "flop-convention: clear" in text.split("mfu / broken")[1].split("mfu / fixed")[0]
+
+
+def duplicate_data_says(text):
+    assert "duplicate-data / broken on 3 ranks" in text
+    broken, rest = text.split("duplicate-data / fixed")
+    assert "rank-duplicates: found" in broken
+    assert "samples_per_epoch = 903" in broken
+    fixed = rest.split("duplicate-data / overlapping")[0]
+    assert "rank-duplicates: clear" in fixed and "order: clear" in fixed
+    assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
+
+
+SAYS = {"00_start_here": start_here_says, "02_mfu": mfu_says, "03_duplicate_data": duplicate_data_says}
+
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """The kernels' runs and baselines stay out of the user's cache."""
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
 
 
 def code_cells(notebook):
@@ -62,7 +98,8 @@ def test_the_frame_is_that_of_every_lesson(path):
     code = code_cells(notebook)
     assert tags(code[0])[:1] == ["parameters"]
     assert "lesson.begin(" in code[1].source
-    for needed in ("lesson.Prediction", ".reveal(", "assert ", ".panel(", "lab.check(", "lab.diff("):
+    of_variants = (".panel(", "lab.diff(") if path.stem not in SURVEYS else ()
+    for needed in ("lesson.Prediction", ".reveal(", "assert ", "lab.check(", *of_variants):
         assert any(needed in cell.source for cell in code), needed
 
 
@@ -99,28 +136,37 @@ def test_only_the_invariants_are_compared(path):
     assert others == [cell]
 
 
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    """Each notebook executed once by papermill at small size: path -> the executed copy."""
+    done = {}
+
+    def of(path):
+        if path not in done:
+            folder = tmp_path_factory.mktemp("small")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("LABKIT_CACHE", str(folder / "cache"))
+                papermill.execute_notebook(
+                    path, folder / path.name, parameters=SMALL[path.stem], cwd=folder, progress_bar=False
+                )
+            done[path] = folder / path.name
+        return done[path]
+
+    return of
+
+
 @each
 @pytest.mark.ranks
 @pytest.mark.timeout(300)
-def test_it_runs_with_other_parameters_and_says_what_they_give(path, tmp_path):
-    parameters = SMALL[path.stem]
-    done = papermill.execute_notebook(path, tmp_path / path.name, parameters=parameters, cwd=tmp_path, progress_bar=False)
-    text = printed(invariants_cell(done))
-    slug = path.stem[3:].replace("_", "-")
-    assert f"{slug} / broken on 3 ranks" in text
-    broken, rest = text.split(f"{slug} / fixed")
-    assert "rank-duplicates: found" in broken
-    assert "samples_per_epoch = 903" in broken
-    fixed = rest.split(f"{slug} / overlapping")[0]
-    assert "rank-duplicates: clear" in fixed and "order: clear" in fixed
-    assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
+def test_it_runs_with_other_parameters_and_says_what_they_give(path, small_run):
+    SAYS[path.stem](printed(invariants_cell(nbformat.read(small_run(path), as_version=4))))
 
 
 @each
 @pytest.mark.ranks
 def test_a_parameter_that_it_does_not_have_is_refused(path, tmp_path):
-    with pytest.raises(papermill.PapermillExecutionError, match="no parameter of this notebook 'rank'.*'ranks'"):
-        papermill.execute_notebook(path, tmp_path / path.name, parameters={"rank": 2}, cwd=tmp_path, progress_bar=False)
+    with pytest.raises(papermill.PapermillExecutionError, match="no parameter of this notebook 'sed'.*'seed'"):
+        papermill.execute_notebook(path, tmp_path / path.name, parameters={"sed": 2}, cwd=tmp_path, progress_bar=False)
 
 
 def nbval(path: Path, package: Path = ROOT) -> subprocess.CompletedProcess:
@@ -129,16 +175,20 @@ def nbval(path: Path, package: Path = ROOT) -> subprocess.CompletedProcess:
         [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "-o", "addopts=",
          "--rootdir", str(path.parent), str(path)],
         capture_output=True, text=True, cwd=path.parent,
-        env={**__import__("os").environ, "PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore"},
+        env={**os.environ, "PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore"},
     )  # fmt: skip
 
 
-def trimmed(path: Path, folder: Path) -> Path:
-    """A copy with the cells that the invariants need: set-up, runs, the invariants."""
-    notebook = nbformat.read(path, as_version=4)
-    runs = re.compile(r"lab\.run\(|lesson\.begin\(|lab\.invariants|^settings = ", re.MULTILINE)
-    notebook.cells = [c for c in code_cells(notebook) if "parameters" in tags(c) or runs.search(c.source)]
-    target = folder / path.name
+def trimmed(executed: Path, folder: Path) -> Path:
+    """A copy with the cells that the invariants need: parameters, set-up, runs, the invariants."""
+    notebook = nbformat.read(executed, as_version=4)
+    runs = re.compile(r"lab\.run\(|lesson\.begin\(|lab\.invariants|^settings = |^from labkit", re.MULTILINE)
+    given = {"parameters", "injected-parameters"}
+    notebook.cells = [cell for cell in code_cells(notebook) if given & set(tags(cell)) or runs.search(cell.source)]
+    for cell in notebook.cells:
+        if COMPARED not in tags(cell) and "lab.invariants" not in cell.source:
+            cell.metadata["tags"] = [*tags(cell), COMPARED]  # papermill's own cell has no tag of ours
+    target = folder / executed.name
     nbformat.write(notebook, target)
     return target
 
@@ -154,39 +204,40 @@ def test_a_new_run_gives_the_stored_invariants(path):
 @each
 @pytest.mark.ranks
 @pytest.mark.timeout(300)
-def test_a_changed_stored_output_is_noticed(path, tmp_path):
-    copy = trimmed(path, tmp_path)
+def test_a_changed_stored_output_is_noticed(path, small_run, tmp_path):
+    copy = trimmed(small_run(path), tmp_path)
     notebook = nbformat.read(copy, as_version=4)
     cell = invariants_cell(notebook)
-    assert "clear" in cell.outputs[0].text
-    cell.outputs[0].text = cell.outputs[0].text.replace("clear", "found", 1)
+    before, after = (": yes", ": no") if path.stem in SURVEYS else ("clear", "found")
+    assert before in cell.outputs[0].text
+    cell.outputs[0].text = cell.outputs[0].text.replace(before, after, 1)
     nbformat.write(notebook, copy)
     done = nbval(copy)
     assert done.returncode == 1 and "mismatch 'stdout'" in done.stdout, done.stdout[-4000:]
 
 
 BREAK = {
+    "00_start_here": ("labs/start_here/compute.py", '"bf16": torch.bfloat16, ', ""),
+    "02_mfu": ("workloads/gpt.py", 'if self.attention == "sdpa":', "if True:"),
     "03_duplicate_data": (
         "labs/duplicate_data/programs.py",
         "    sampler.set_epoch(epoch)\n    return DataLoader(data, batch, sampler=sampler)",
         "    return DataLoader(data, batch)",
-    )
+    ),
 }
 
 
 @each
 @pytest.mark.ranks
 @pytest.mark.timeout(300)
-def test_a_package_without_its_sampler_is_noticed(path, tmp_path):
-    import shutil
-
+def test_a_package_with_a_fault_is_noticed(path, small_run, tmp_path):
     file, before, after = BREAK[path.stem]
     shutil.copytree(ROOT / "labkit", tmp_path / "labkit", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "data", tmp_path / "data")
     target = tmp_path / "labkit" / file
     assert before in target.read_text()
     target.write_text(target.read_text().replace(before, after))
-    done = nbval(trimmed(path, tmp_path), package=tmp_path)
+    done = nbval(trimmed(small_run(path), tmp_path), package=tmp_path)
     assert done.returncode == 1 and "mismatch 'stdout'" in done.stdout, done.stdout[-4000:]
 
 
