@@ -217,7 +217,10 @@ def _described(spec: Any) -> list[tuple[str, Any, str]]:
     described = []
     for field in dataclasses.fields(spec.config):
         meta = field.metadata
-        limits = f" ({', '.join(meta['choices'])})" if meta["choices"] else f" ({meta['low']} to {meta['high']})"
+        if isinstance(field.default, bool):
+            limits = " (true or false)"
+        else:
+            limits = f" ({', '.join(meta['choices'])})" if meta["choices"] else f" ({meta['low']} to {meta['high']})"
         described.append((field.name, field.default, meta["help"] + limits))
     return described
 
@@ -286,5 +289,9 @@ def _draw(opened: Any, record: Any, folder: Path) -> None:
     except OSError as error:
         raise UsageError(f"--figures cannot make {folder}: {error.strerror}; give another folder") from error
     for name in opened.spec.figures:
-        opened.figure(name, record).save(folder / f"{name}.png")
+        try:
+            opened.figure(name, record).save(folder / f"{name}.png")
+        except UsageError as error:  # a record need not hold what every figure shows
+            print(f"not drawn: {name}: {error}", file=sys.stderr)
+            continue
         print(f"drew {folder / f'{name}.png'}", file=sys.stderr)

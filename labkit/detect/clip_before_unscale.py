@@ -10,7 +10,7 @@ import numpy as np
 
 from ..record.measures import Quantity
 from ..record.measures_precision import scaling, updates_of
-from ..record.schema import Record
+from ..record.schema import Record, Run
 from .verdict import Verdict, answering
 
 NAME = "clip-before-unscale"
@@ -37,8 +37,7 @@ def detect(record: Record) -> Verdict:
         )
     if scaling(run) is None:
         return _answer("not_applicable", cause="no gradient scaler is used, so gradients carry no scale")
-    pairs = [(s.scalar("grad_norm"), s.scalar("scale")) for s in updates_of(run) if {"grad_norm", "scale"} <= s.scalars.keys()]
-    kept = [(norm, scale) for norm, scale in pairs if scale >= SMALLEST_SCALE and np.isfinite(norm) and norm > 0]
+    kept = _norms_and_scales(run)
     if len(kept) < ENOUGH:
         return _answer(
             "inconclusive",
@@ -48,18 +47,19 @@ def detect(record: Record) -> Verdict:
     norms, scales = np.array(kept).T
     share = norms * scales / clip_norm  # 1 where the scaled gradients were clipped
     at_the_wrong_norm = float((np.abs(share - 1) < TOLERANCE).mean())
+    norm, scale = float(np.median(norms)), float(np.median(scales))
     evidence = {
-        "norm_at_the_update": Quantity(float(np.median(norms)), "median"),
+        "norm_at_the_update": Quantity(norm, "median"),
         "clip_norm": Quantity(float(clip_norm)),
-        "scale": Quantity(float(np.median(scales)), "median"),
+        "scale": Quantity(scale, "median"),
         "norm_is_clip_norm_over_scale": Quantity(at_the_wrong_norm, "of updates"),
     }
     if at_the_wrong_norm >= USUAL:
         return _answer(
             "found",
             evidence,
-            cause=f"gradients come to the optimizer with a norm of {np.median(norms):.2g}, which is {clip_norm:g} divided by "
-            f"the scale of {np.median(scales):,.0f}: they were clipped before the scale was taken out",
+            cause=f"gradients come to the optimizer with a norm of {norm:.2g}, which is {clip_norm:g} divided by the scale "
+            f"of {scale:,.0f}: they were clipped before the scale was taken out",
             fix="call scaler.unscale_(optimizer) after backward and before clip_grad_norm_",
             where=str(run.fact("loop_where", "")) or None,
         )
@@ -71,3 +71,10 @@ def detect(record: Record) -> Verdict:
         cause="most gradients are smaller than either order would clip, or the two alternate",
         fix="clip at a smaller norm, or run where gradients are larger",
     )
+
+
+def _norms_and_scales(run: Run) -> list[tuple[float, float]]:
+    """By update: the norm that the optimizer took and the scale then, where both are of use."""
+    steps = [step for step in updates_of(run) if {"grad_norm", "scale"} <= step.scalars.keys()]
+    pairs = [(step.scalar("grad_norm"), step.scalar("scale")) for step in steps]
+    return [(norm, scale) for norm, scale in pairs if scale >= SMALLEST_SCALE and np.isfinite(norm) and norm > 0]

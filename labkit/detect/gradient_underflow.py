@@ -58,12 +58,8 @@ def detect(record: Record) -> Verdict:
         )
     if found.high < WORTH_SAYING:
         return _answer("clear", evidence, cause=f"zeros are as frequent as in fp32, within {WORTH_SAYING:.0%}")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"zeros exceed fp32's by {found.share:.0%}, but from step to step the share varies as much",
-        fix="run more steps",
-    )
+    cause = f"zeros exceed fp32's by {found.share:.0%}, but from step to step the share varies as much"
+    return _answer("inconclusive", evidence, cause=cause, fix="run more steps")
 
 
 def _no_updates(record: Record) -> Verdict:

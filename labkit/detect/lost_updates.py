@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..record.measures import Quantity
 from ..record.measures_precision import excess, lost_shares, memory_of, updates_of
-from ..record.schema import Record
+from ..record.schema import Record, Run
 from .verdict import Verdict, answering
 
 NAME = "lost-updates"
@@ -32,16 +32,7 @@ def detect(record: Record) -> Verdict:
     run, reference = record.run, record.runs.get("reference")
     own = lost_shares(run)
     if not len(own):
-        counted = any("updates_lost" in step.counts for step in updates_of(run))
-        return _answer(
-            "inconclusive" if counted else "not_applicable",
-            cause="no update with finite weights and gradients other than 0 was seen"
-            if counted
-            else "the program did not record which updates change a weight",
-            fix="repair what makes them so first"
-            if counted
-            else "record counts updates_lost, gradient_elements and gradient_zeros as the optimizer steps",
-        )
+        return _none_seen(run)
     found = excess(own, lost_shares(reference)) if reference is not None else None
     if found is None:
         return _answer(
@@ -50,8 +41,8 @@ def detect(record: Record) -> Verdict:
             fix="run the same steps in fp32 too, as the record's reference",
         )
     evidence = {
-        "lost_updates": Quantity(found.own, "of those with a gradient"),
-        "lost_updates_fp32": Quantity(found.reference, "of those with a gradient"),
+        "lost_updates": Quantity(found.own, "of updates"),
+        "lost_updates_fp32": Quantity(found.reference, "of updates"),
         "updates": Quantity(found.updates, "compared"),
     }
     if found.updates < ENOUGH:
@@ -77,6 +68,20 @@ def detect(record: Record) -> Verdict:
         evidence,
         cause=f"{found.share:.0%} more updates are lost than in fp32, but from step to step the share varies as much",
         fix="run more steps",
+    )
+
+
+def _none_seen(run: Run) -> Verdict:
+    if any("updates_lost" in step.counts for step in updates_of(run)):
+        return _answer(
+            "inconclusive",
+            cause="no update with finite weights and gradients other than 0 was seen",
+            fix="repair what makes them so first",
+        )
+    return _answer(
+        "not_applicable",
+        cause="the program did not record which updates change a weight",
+        fix="record counts updates_lost, gradient_elements and gradient_zeros as the optimizer steps",
     )
 
 

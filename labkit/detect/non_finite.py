@@ -62,5 +62,7 @@ def detect(record: Record) -> Verdict:
 
 
 def _cause(first: NonFinite, last_loss: float) -> str:
-    text = f"the {first.what} hold{'s' * (first.what == 'loss')} NaN or infinity at step {first.step}, and no error is raised"
+    text = (
+        f"the {first.what} hold{'s' * (first.what == 'loss')} NaN or infinity at step {first.step}, and no error is raised"
+    )
     return text + ("; so does every loss to the end" if not np.isfinite(last_loss) else "")

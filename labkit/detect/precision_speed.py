@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..record.measures import Quantity
-from ..record.measures_precision import speed
+from ..record.measures_precision import Speed, speed
 from ..record.schema import Record
 from .verdict import Verdict, answering
 
@@ -36,14 +36,7 @@ def detect(record: Record) -> Verdict:
         )
     low, high = times.interval
     ratio, repeats = float(np.median(times.ratios)), len(times.ratios)
-    evidence = {
-        "step_time": Quantity(float(np.median(times.own_s)) * 1e3, "ms"),
-        "step_time_fp32": Quantity(float(np.median(times.fp32_s)) * 1e3, "ms"),
-        "ratio": Quantity(ratio, "x fp32's time"),
-        "ratio_low": Quantity(low, "x"),
-        "ratio_high": Quantity(high, "x"),
-        "repeats": Quantity(repeats, f"of {_steps(record)} steps"),
-    }
+    evidence = _evidence(record, times)
     if repeats < ENOUGH:
         return _answer(
             "inconclusive",
@@ -62,7 +55,9 @@ def detect(record: Record) -> Verdict:
             waste=1 - 1 / ratio,
         )
     if high < 1 and ratio < 1 - SAME:
-        return _answer("clear", evidence, cause=f"a step takes {ratio:.2f} times as long as in fp32: {1 / ratio:.2f} times as fast")
+        return _answer(
+            "clear", evidence, cause=f"a step takes {ratio:.2f} times as long as in fp32: {1 / ratio:.2f} times as fast"
+        )
     if low > 1 - SAME and high < 1 + SAME:
         return _answer("clear", evidence, cause="a step takes as long as in fp32, within the noise and 5 %")
     return _answer(
@@ -72,6 +67,18 @@ def detect(record: Record) -> Verdict:
         "difference there is",
         fix="stop what else runs on this machine, and time more steps (--set timed_steps=100)",
     )
+
+
+def _evidence(record: Record, times: Speed) -> dict[str, Quantity]:
+    low, high = times.interval
+    return {
+        "step_time": Quantity(float(np.median(times.own_s)) * 1e3, "ms"),
+        "step_time_fp32": Quantity(float(np.median(times.fp32_s)) * 1e3, "ms"),
+        "ratio": Quantity(float(np.median(times.ratios)), "x fp32's time"),
+        "ratio_low": Quantity(low, "x"),
+        "ratio_high": Quantity(high, "x"),
+        "repeats": Quantity(len(times.ratios), f"of {_steps(record)} steps"),
+    }
 
 
 def _steps(record: Record) -> object:

@@ -23,6 +23,11 @@ RARE, MANY = 0.02, 0.10
 ENOUGH = 20
 """Steps after the first search before a share of them means anything."""
 
+FIX = (
+    "find the batches whose loss or gradients are not finite; clip after unscale_, lower the learning rate, or compute the "
+    "part that overflows in fp32 or bf16"
+)
+
 LONGEST_SEARCH = 24
 """Skips in a row at the start: 65,536 comes down to 1 in 16, and to 0.004, where no gradient should overflow, in 24."""
 
@@ -32,7 +37,11 @@ def detect(record: Record) -> Verdict:
     run = record.run
     scaler = scaling(run)
     if scaler is None:
-        return _answer("not_applicable", cause="no gradient scaler was asked for a step")
+        return _answer(
+            "not_applicable",
+            cause="no gradient scaler was asked for a step",
+            fix="train with a GradScaler, and record its scale",
+        )
     first = int(scaler.skipped.argmin()) if not scaler.skipped.all() else len(scaler.skipped)
     after = len(scaler.skipped) - first
     unexplained = _unexplained(scaler, first)
@@ -48,19 +57,14 @@ def detect(record: Record) -> Verdict:
         return _never_stepped(scaler, first, evidence, where)
     share = unexplained / after
     if share > MANY and after >= ENOUGH:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"{share:.0%} of the steps after the first search are skipped, beyond one for each doubling "
-            "of the scale: gradients overflow or are NaN in some batches, and those batches teach nothing",
-            fix="find the batches whose loss or gradients are not finite; clip after unscale_, lower the learning rate, or "
-            "compute the part that overflows in fp32 or bf16",
-            where=where,
-            waste=float(scaler.skipped.mean()),
+        cause = (
+            f"{share:.0%} of the steps after the first search are skipped, beyond one for each doubling of the scale: "
+            "gradients overflow or are NaN in some batches, and those batches teach nothing"
         )
+        return _answer("found", evidence, cause=cause, fix=FIX, where=where, waste=float(scaler.skipped.mean()))
     if share <= RARE:
-        said = "no step is skipped" if not scaler.skipped.any() else "steps are skipped only as the scaler looks for its scale"
-        return _answer("clear", evidence, cause=said)
+        looking = "steps are skipped only as the scaler looks for its scale"
+        return _answer("clear", evidence, cause=looking if scaler.skipped.any() else "no step is skipped")
     return _answer(
         "inconclusive",
         evidence,

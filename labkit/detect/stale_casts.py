@@ -41,14 +41,10 @@ def detect(record: Record) -> Verdict:
         evidence["loss_stood_still"] = Quantity(again.equal, f"of {again.pairs} times that a batch came again")
     stands = again.pairs >= ENOUGH and again.equal == again.pairs
     if stale or (stands and not checks):
-        cause = "after an update, with autocast still open, a forward pass computes with casts of older weights"
-        if stands:
-            cause += f": on one batch the loss is the same number {again.equal + 1} times, although the weights move"
         return _answer(
             "found",
             evidence,
-            cause=cause if stale else "on one batch the loss stays the very same number, although the weights move: "
-            "the forward pass does not see them",
+            cause=_cause(bool(stale), again.equal if stands else 0),
             fix="open torch.autocast around each forward pass, not around the loop; leaving it drops the kept casts",
             where=str(run.fact("loop_where", "")) or None,
         )
@@ -61,3 +57,14 @@ def detect(record: Record) -> Verdict:
         "an accident of rounding from weights that are not seen",
         fix=f"train {ENOUGH + 1} steps or more on one batch, with a larger learning rate",
     )
+
+
+def _cause(stale: bool, times_equal: int) -> str:
+    if not stale:
+        return (
+            "on one batch the loss stays the very same number, although the weights move: the forward pass does not see them"
+        )
+    cause = "after an update, with autocast still open, a forward pass computes with casts of older weights"
+    if times_equal:
+        cause += f": on one batch the loss is the same number {times_equal + 1} times, although the weights move"
+    return cause

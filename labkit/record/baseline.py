@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import uuid
@@ -147,7 +148,8 @@ def write_baseline(baseline: Baseline) -> Path:
         aside.write_bytes(msgspec.json.format(msgspec.json.encode(baseline), indent=1))
         os.replace(aside, path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            aside.unlink()
         raise RecordError(f"cannot keep the baseline in {path}: {error.strerror}; set LABKIT_CACHE elsewhere") from error
     return path
 

@@ -5,13 +5,13 @@ All of it is of the first rank: ranks that train one model hold equal weights an
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from .formats import FORMATS, NumberFormat
-from .measures import Quantity, weights_equal, weights_gap
-from .schema import Event, Record, Run, Step
+from .formats import NumberFormat
+from .schema import Event, Run, Step
 
 LOWEST_EXPONENT = -160
 """The power of two that the first entry of `gradient_exponents` counts."""
@@ -159,10 +159,14 @@ def repeated_batches(run: Run) -> Repeated:
     """How often a loss stood still on a batch that came again, although weights had moved in between."""
     pairs = equal = 0
     steps = steps_of(run)
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in itertools.pairwise(steps):
         batch = before.digests.get("train")
         counts = before.counts
-        if not batch or batch != after.digests.get("train") or not {"loss_local"} <= before.scalars.keys() & after.scalars.keys():
+        if (
+            not batch
+            or batch != after.digests.get("train")
+            or not {"loss_local"} <= before.scalars.keys() & after.scalars.keys()
+        ):
             continue
         moved = counts.get("updates") and counts.get("weights_unchanged", 0) < counts.get("gradient_elements", 0)
         loss = before.scalar("loss_local")
@@ -205,7 +209,9 @@ def speed(run: Run) -> Speed | None:
     for event in run.ranks[0].events if run.ranks else ():
         if event.name == "timed":
             fields = event.fields
-            times.setdefault(fields["repeat"], {})[fields["loop"]] = float(fields["elapsed_ns"]) / 1e9 / float(fields["steps"])
+            times.setdefault(fields["repeat"], {})[fields["loop"]] = (
+                float(fields["elapsed_ns"]) / 1e9 / float(fields["steps"])
+            )
     both = [of for of in times.values() if {"variant", "fp32"} <= of.keys()]
     if not both:
         return None
@@ -230,64 +236,7 @@ def share_below(run: Run, form: NumberFormat) -> float | None:
     return float(counts[powers < lowest - 1].sum() / counts.sum())
 
 
-def precision_measures(record: Record) -> dict[str, Quantity]:
-    """The measures of a run and of fp32 beside it, by name."""
-    run, reference = record.run, record.runs.get("reference")
-    found = {"updates": Quantity(sum(step.counts.get("updates", 0) for step in steps_of(run)), "steps")}
-    loss, loss_fp32 = final_loss(run), final_loss(reference) if reference else None
-    if loss is not None:
-        found["final_loss"] = Quantity(loss, "")
-    if loss_fp32 is not None:
-        found["final_loss_fp32"] = Quantity(loss_fp32, "")
-    found |= _shares("zero_gradients", zero_shares(run), zero_shares(reference) if reference else np.array([]), "of elements")
-    found |= _shares(
-        "lost_updates", lost_shares(run), lost_shares(reference) if reference else np.array([]), "of those with a gradient"
-    )
-    scaler = scaling(run)
-    if scaler is not None:
-        found["skipped_steps"] = Quantity(int(scaler.skipped.sum()), "steps")
-        found["final_scale"] = Quantity(float(scaler.scale[-1]), "")
-    bad = first_nonfinite(run)
-    found["first_nonfinite_step"] = Quantity("none" if bad is None else f"{bad.step} ({bad.what})")
-    again = repeated_batches(run)
-    if again.pairs:
-        found["loss_stands_still"] = Quantity(again.equal == again.pairs)
-    found |= _memory(run)
-    if reference is not None:
-        equal, gap = weights_equal(run, reference), weights_gap(run, reference)
-        if gap is not None:
-            found["weights_gap_to_fp32"] = Quantity(gap, "relative")
-        if equal is not None:
-            found["weights_equal_fp32"] = Quantity(equal)
-    times = speed(run)
-    if times is not None:
-        found["step_time"] = Quantity(float(np.median(times.own_s)) * 1e3, "ms")
-        found["step_time_fp32"] = Quantity(float(np.median(times.fp32_s)) * 1e3, "ms")
-        found["step_time_ratio_to_fp32"] = Quantity(float(np.median(times.ratios)), "x")
-    return found
-
-
-def _shares(name: str, own: np.ndarray, reference: np.ndarray, unit: str) -> dict[str, Quantity]:
-    found = {}
-    if len(own):
-        found[name] = Quantity(float(own.mean()), unit)
-    if len(reference):
-        found[f"{name}_fp32"] = Quantity(float(reference.mean()), unit)
-    return found
-
-
 def memory_of(run: Run) -> Event | None:
     """What the run's weights, gradients and optimizer state take; None where it was not recorded."""
     events = [event for event in (run.ranks[0].events if run.ranks else ()) if event.name == "memory"]
     return events[0] if events else None
-
-
-def _memory(run: Run) -> dict[str, Quantity]:
-    event = memory_of(run)
-    if event is None:
-        return {}
-    return {name: Quantity(int(value), "bytes") for name, value in event.fields.items()}
-
-
-RANGES = {form.name: (form.smallest_subnormal, form.smallest_normal, form.largest) for form in FORMATS}
-"""By format: the smallest number above 0, the smallest with all its digits, the largest."""

@@ -182,7 +182,7 @@ def _of_launch(record: Record) -> dict:
     if not seconds:
         return {"how": {"launch": "the ranks had been started by another launcher"}}
     found, ranks = timing(seconds), record.provenance.world_size
-    how = f"{ranks} rank{'s' * (ranks != 1)} that do nothing, server warm, median of {found.repeats}"
+    how = f"{ranks} rank{'s' * (ranks != 1)} with nothing to do, server warm, median of {found.repeats}"
     spread = {"launch": found.spread} if found.repeats > 1 else {}
     return {"launch_s": found.median_s, "spread": spread, "how": {"launch": how}}
 

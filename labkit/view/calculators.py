@@ -23,17 +23,14 @@ class _Calculator:
 
     def __init__(self, baseline: Baseline, controls: dict[str, Any], given: dict[str, Any]) -> None:
         self.baseline, self._controls = baseline, controls
-        self._answer = widgets.HTML()
+        self._shown: Any = None  # the handle of the answer where it is displayed, once it is
         for name, value in given.items():
             if name not in controls:
                 raise UnknownName("control of the calculator", name, controls)
             controls[name].value = value
         for control in controls.values():
             control.observe(lambda _change: self._show(), "value")
-        self.widget = widgets.VBox(
-            [widgets.HBox(list(controls.values()), layout=widgets.Layout(flex_flow="row wrap")), self._answer]
-        )
-        self._show()
+        self.widget = widgets.HBox(list(controls.values()), layout=widgets.Layout(flex_flow="row wrap"))
 
     def settings(self) -> dict[str, Any]:
         """What the controls say now."""
@@ -44,21 +41,27 @@ class _Calculator:
         raise NotImplementedError
 
     def _show(self) -> None:
-        source = f"simulated: a model, with ceilings {self.baseline.label()}"
-        self._answer.value = _box(f"{escape(self.answer())}<div style='{_SMALL}'>{escape(source)}</div>")
+        if self._shown is not None:
+            self._shown.update(self._bundle(), raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         return f"{self.answer()} (simulated; ceilings {self.baseline.label()})"
 
     def _repr_html_(self) -> str:
-        return self._answer.value
+        source = f"simulated: a model, with ceilings {self.baseline.label()}"
+        return _box(f"{escape(self.answer())}<div style='{_SMALL}'>{escape(source)}</div>")
 
     def _ipython_display_(self) -> None:
-        """The answer as text, which stays without a kernel, and under it the controls, which do not."""
+        """The answer as text, which stays without a kernel and follows the controls under it, which do not stay."""
         from IPython.display import display
 
-        display({"text/html": self._answer.value, "text/plain": repr(self)}, raw=True)
-        display(self.widget)
+        self._shown = display(self._bundle(), raw=True, display_id=True)
+        bundle: Any = self.widget._repr_mimebundle_()
+        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+        display({**data, "text/plain": "Controls of the calculator: they need a running kernel."}, raw=True)
 
 
 class RooflineCalculator(_Calculator):

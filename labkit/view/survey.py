@@ -62,7 +62,8 @@ def print_labs_here(console: Console, here: Any) -> None:
 def baseline_card(baseline: Baseline) -> str:
     """A baseline as a card."""
     cell = "padding:.1em .8em;text-align:"
-    sides = {"value": "right", "spread": "right"}
+    whole = {"left": "left;white-space:nowrap", "right": "right;white-space:nowrap"}
+    sides = {"measure": whole["left"], "unit": whole["left"], "value": whole["right"], "spread": whole["right"]}
     head = "".join(f"<th style='{cell}{sides.get(name, 'left')}'>{name}</th>" for name in HEADINGS)
     rows = "".join(
         "<tr>"

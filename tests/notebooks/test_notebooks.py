@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SMALL = {
     "00_start_here": {"ranks": 3, "budget_s": 1.0, "storage_mib": 8, "keep": "no", "seed": 5, "guess": 3},
+    "01_precision": {"epochs": 3, "repeats": 6, "seed": 5, "guess": 50},
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
 }
@@ -27,6 +28,16 @@ COMPARED = "nbval-ignore-output"
 def start_here_says(text):
     assert "start-here / survey on 3 ranks" in text
     assert text.count(": yes") == 4 and ": no" not in text
+
+
+def precision_says(text):
+    broken, rest = text.split("precision / fixed")
+    assert "gradient-underflow: found" in broken and "updates = 87" in broken
+    fixed = rest.split("precision / half-weights")[0]
+    assert "gradient-underflow: clear" in fixed and "skipped-steps: clear" in fixed and "skipped_steps = 0" in fixed
+    whole = text.split("precision / autocast-whole-loop")[1].split("precision / clip")[0]
+    assert "stale-casts: found" in whole and "loss_stands_still = True" in whole
+    assert "first_nonfinite_step = 0 (weights)" in text and "precision-speed" not in text
 
 
 def mfu_says(text):
@@ -44,7 +55,12 @@ def duplicate_data_says(text):
     assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
 
 
-SAYS = {"00_start_here": start_here_says, "02_mfu": mfu_says, "03_duplicate_data": duplicate_data_says}
+SAYS = {
+    "00_start_here": start_here_says,
+    "01_precision": precision_says,
+    "02_mfu": mfu_says,
+    "03_duplicate_data": duplicate_data_says,
+}
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
 
@@ -218,6 +234,12 @@ def test_a_changed_stored_output_is_noticed(path, small_run, tmp_path):
 
 BREAK = {
     "00_start_here": ("labs/start_here/compute.py", '"bf16": torch.bfloat16, ', ""),
+    "01_precision": (
+        "labs/precision/loops.py",
+        "        scaler.scale(loss).backward()\n        scaler.unscale_(optimizer)\n        clip(model, config)\n"
+        "        scaler.step(optimizer)\n        scaler.update()\n",
+        "        loss.backward()\n        clip(model, config)\n        optimizer.step()\n",
+    ),
     "02_mfu": ("workloads/gpt.py", 'if self.attention == "sdpa":', "if True:"),
     "03_duplicate_data": (
         "labs/duplicate_data/programs.py",

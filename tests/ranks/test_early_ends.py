@@ -21,8 +21,10 @@ def end(folder, how, waiting_in, ranks=3, error=RankFailed) -> RankFailed:
     return caught.value
 
 
-@pytest.mark.parametrize("waiting_in", ["all_reduce", "barrier", "backward"])
-@pytest.mark.parametrize("how", ["return", "exit 0"])
+@pytest.mark.parametrize(
+    ("how", "waiting_in"),
+    [("return", "all_reduce"), ("return", "barrier"), ("return", "backward"), ("exit", "barrier"), ("exit 0", "backward")],
+)
 def test_a_rank_that_returns_while_others_wait_for_it_left_early(folder, how, waiting_in):
     error = end(folder, how, waiting_in, error=RankLeftEarly)
     assert str(error).startswith("rank 1 returned while others still waited for it in a collective:")
@@ -33,10 +35,6 @@ def test_a_rank_that_returns_while_others_wait_for_it_left_early(folder, how, wa
     for report in waited:
         assert report.message == f"while it waited in {waiting_in}"
         assert report.where is not None and "rank_programs.py:" in report.where
-
-
-def test_exit_without_a_code_is_a_return(folder):
-    end(folder, "exit", "all_reduce", error=RankLeftEarly)
 
 
 @pytest.mark.parametrize(("how", "said"), [("exit 3", "sys.exit(3)"), ("exit text", "sys.exit('text of the exit')")])

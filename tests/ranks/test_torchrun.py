@@ -52,7 +52,7 @@ def torchrun(tmp_path):
     return run
 
 
-TWICE = """
+RUNS = """
 import os
 import labkit
 lab = labkit.lab("duplicate-data")
@@ -60,12 +60,12 @@ rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 try:
     lab.run("fixed", ranks=ranks + 1)
 except labkit.UsageError as error:
-    assert f"ranks is {ranks + 1}, but torchrun started {ranks}" in str(error), error
+    assert f"ranks is {{ranks + 1}}, but torchrun started {{ranks}}" in str(error), error
 else:
     raise AssertionError("it was not refused")
 faults = [labkit.Fault(kind="delay", rank=ranks - 1, step=0, seconds=0.01)]
-for variant in ("broken", "fixed"):
-    record = lab.run(variant, ranks=ranks, seed=3, record_dir=f"{variant}", faults=faults)
+for variant in {variants}:
+    record = lab.run(variant, ranks=ranks, seed=3, record_dir=variant, faults=faults)
     assert (record is None) == (rank != 0), (rank, record)
 if rank == 0:
     print(lab.judge(record)[0].status)
@@ -80,13 +80,14 @@ def digests(record):
     return [[step.digests for step in log.steps] for log in record.run.ranks]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_rank_0_gets_the_record_that_a_launch_of_as_many_ranks_gives(torchrun, tmp_path, ranks, monkeypatch):
-    ended = torchrun(TWICE, ranks)
+@pytest.mark.parametrize(("ranks", "variants"), [(2, ("broken", "fixed")), (3, ("fixed",))])
+def test_rank_0_gets_the_record_that_a_launch_of_as_many_ranks_gives(torchrun, tmp_path, monkeypatch, ranks, variants):
+    """Also the second time in one process."""
+    ended = torchrun(RUNS.format(variants=variants), ranks)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "clear\n"
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "other"))
-    for variant in ("broken", "fixed"):
+    for variant in variants:
         joined = read_record(tmp_path / variant)
         spawned = labkit.lab("duplicate-data").run(variant, ranks=ranks, seed=3)
         assert joined.run.world_size == spawned.run.world_size == ranks
@@ -117,6 +118,8 @@ place = outer_place()
 folder = Path("out") if place.rank == 0 else None
 Path("out").mkdir(exist_ok=True)
 run_joined(place, program, None, folder=folder, seed=0, device=None, backend=None, deadline_s={deadline})
+if place.rank == 1:
+    import time; time.sleep(500)  # its process stays: only leaving the group wakes the other
 print("not reached")
 """
 
@@ -129,10 +132,10 @@ def test_a_program_that_fails_ends_all_ranks_and_torchrun(torchrun):
 
 
 def test_a_rank_that_returns_early_is_named_by_those_that_waited(torchrun):
-    ended = torchrun(FAILS.format(what="return", deadline=60), 2)
+    ended = torchrun(FAILS.format(what="return", deadline=30), 2)
     assert ended.returncode != 0
     assert "RankLeftEarly: rank 1 returned while rank 0 still waited for it in a collective" in ended.stderr
-    assert ended.stdout.count("not reached") <= 1  # rank 1 went its way, rank 0 did not
+    assert ended.stdout == ""
 
 
 def test_a_hang_ends_at_the_deadline_and_each_rank_says_where_it_waits(torchrun):

@@ -14,7 +14,9 @@ from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
 class Config:
     """What a run of this lab can be set to."""
 
-    model: str = setting("mlp", "what is trained: two networks on digits, or a byte-level GPT", choices=("mlp", "cnn", "gpt"))
+    model: str = setting(
+        "mlp", "what is trained: two networks on digits, or a byte-level GPT", choices=("mlp", "cnn", "gpt")
+    )
     batch: int = setting(64, "samples in a batch (B)", low=1, high=1797)
     epochs: int = setting(4, "passes over the digits; for the GPT, 28 batches each", low=1, high=1000)
     steps: int = setting(0, "cap on the steps of the whole run; 0 is no cap", low=0, high=1_000_000)
@@ -27,7 +29,9 @@ class Config:
     clip_norm: float = setting(0.0, "largest norm of the gradients; 0 does not clip", low=0.0, high=1e9)
     fixed_batch: bool = setting(False, "every step takes the very same batch")
     init_scale: float = setting(65536.0, "the scaler's first scale (torch's own default)", low=1.0, high=2.0**60)
-    growth_interval: int = setting(2000, "steps without overflow after which the scaler doubles its scale", low=1, high=10**6)
+    growth_interval: int = setting(
+        2000, "steps without overflow after which the scaler doubles its scale", low=1, high=10**6
+    )
     repeats: int = setting(9, "how often the steps' time is measured, against fp32; 0 measures none", low=0, high=100)
     timed_steps: int = setting(10, "steps in each of these measurements", low=1, high=10_000)
     threads: int = setting(1, "threads of the process; models as small as these gain nothing from more", low=1, high=256)
@@ -44,9 +48,7 @@ VARIANTS = (
     Variant(name="fp32", summary="plain fp32, what all others are compared with"),
     Variant(name="tf32", summary="fp32 whose matrix products round their inputs to tf32; needs a GPU"),
     Variant(name="bf16-autocast", summary="bf16 autocast: fp32's range, so no scaler"),
-    Variant(
-        name="half-weights", summary="weights made fp16 by .half(): small updates round away", defaults=_SMALL_FOR_FP16
-    ),
+    Variant(name="half-weights", summary="weights made fp16 by .half(): small updates round away", defaults=_SMALL_FOR_FP16),
     Variant(
         name="bf16-weights",
         summary="weights in bf16 without an fp32 master copy: small updates round away",
@@ -85,9 +87,9 @@ def _check(function: Callable[..., Any], lab: Any) -> list[str]:
 
 
 def _measures(record: Any) -> dict[str, Any]:
-    from ...record import measures_precision
+    from ...record.summary_precision import precision_measures
 
-    return measures_precision.precision_measures(record)
+    return precision_measures(record)
 
 
 def _source(variant: str) -> str:
@@ -133,8 +135,8 @@ SPEC = LabSpec(
     ),
     exercise=Exercise(
         task=(
-            "Repair the loop: it trains in fp16, and three things are wrong with it. Keep the forward pass in fp16 autocast, "
-            "keep the clipping to `config.clip_norm`, and make the model learn as fp32 does. `scaler` is a "
+            "Repair the loop: it trains in fp16, and three things are wrong with it. Keep the forward pass in fp16 "
+            "autocast, keep the clipping to `config.clip_norm`, and make the model learn as fp32 does. `scaler` is a "
             "torch.amp.GradScaler for this device; `batches` gives (inputs, targets)."
         ),
         signature="def my_loop(model, optimizer, scaler, batches, device, config):",

@@ -1,4 +1,4 @@
-"""The training loops of the variants. What differs between them is all that this lab is about, and what the exercise asks for.
+"""The training loops of the variants: what differs between them is what this lab is about, and what its exercise asks.
 
 A loop is given a model in fp32, its optimizer, a `torch.amp.GradScaler` that it may use, batches on the device, the
 device's type and the configuration. It trains until the batches end.

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from ...record.measures_precision import LOWEST_EXPONENT
 from ...record.probe import Probe
 from .loops import cross_entropy
 
-LOWEST, HIGHEST = -160, 130
-"""Powers of two between which gradients are sorted; fp32's own range lies within."""
+HIGHEST_EXPONENT = 130
+"""Gradients are sorted by powers of two up to this one; fp32's own range lies within."""
 
 CHECK_FIRST, CHECK_EVERY = 5, 10
 """Whether forward passes see the new weights is checked after each of the first updates, then after every tenth."""
@@ -46,7 +47,7 @@ class Watch:
     def __init__(self, probe: Probe, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.probe, self.model = probe, model
         self.updates = 0
-        self.exponents = np.zeros(HIGHEST - LOWEST + 1, dtype=np.int64)
+        self.exponents = np.zeros(HIGHEST_EXPONENT - LOWEST_EXPONENT + 1, dtype=np.int64)
         self._inputs = self._targets = self._before = None
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         self._looking = False
@@ -90,7 +91,7 @@ class Watch:
         self.probe.count("gradient_nonfinite", flat.numel() - finite.numel())
         self.probe.scalar("grad_norm", flat.double().norm().item())
         powers = torch.frexp(finite[finite != 0]).exponent.long() - 1  # frexp's fractions begin at a half
-        counts = torch.bincount(powers - LOWEST, minlength=len(self.exponents))
+        counts = torch.bincount(powers - LOWEST_EXPONENT, minlength=len(self.exponents))
         self.exponents += counts.cpu().numpy()
 
     @torch.no_grad()

@@ -27,10 +27,13 @@ LARGEST, SMALLEST = 8192, 256
 REPEAT_S = 0.005
 """A repeat lasts at least this long, so that the clock's own noise does not count."""
 
-REPEATS = (4, 20)
+REPEATS = (4, 30)
 """Of an operation: at least, and at most."""
 
 PILOT_S, PILOTS = 0.03, 8
+
+TURN_S = 0.02
+"""A thread may wait this long for its turn on a busy core: a shorter product may be all waiting, so try a larger."""
 CACHES = 8
 """A copy moves this many times the last-level cache."""
 
@@ -68,22 +71,24 @@ def measure_compute(context: RankContext) -> None:
     context.probe.declare(cores=usable_cores(), cache_bytes=cache, working_set_bytes=moved)
     found = [_product(name, device, each_s) for name in dtypes]
     found += _kernels(device, moved)
-    rows = {operation.name: _row(operation, each_s, device) for operation in found}
-    context.expect_steps(sum(repeats for _, repeats in rows.values()))
+    rows = {operation.name: max(1, math.ceil(REPEAT_S / _pilot_s(operation, device))) for operation in found}
+    spent = dict.fromkeys(rows, 0.0)
+    context.expect_steps(REPEATS[1] * len(found))
     for number in range(REPEATS[1]):  # rounds, so that a disturbance meets all alike
         for operation in found:
-            row, repeats = rows[operation.name]
-            if number < repeats:
-                _repeat(context, operation, row)
+            if number < REPEATS[0] or spent[operation.name] < each_s:
+                spent[operation.name] += _repeat(context, operation, rows[operation.name])
 
 
 def _product(dtype: str, device: torch.device, longest_s: float) -> Operation:
     """The largest square product that takes less than `longest_s`, about: small ones do not reach the ceiling."""
     size = SMALLEST
     made = _square(dtype, size, device)
-    while size < LARGEST and 8 * _pilot_s(made, device) < longest_s:
+    once_s = _pilot_s(made, device)
+    while size < LARGEST and (8 * once_s < longest_s or once_s < TURN_S):
         size *= 2
         made = _square(dtype, size, device)
+        once_s = _pilot_s(made, device)
     return made
 
 
@@ -124,13 +129,6 @@ def _kernels(device: torch.device, moved: int) -> list[Operation]:
     ]
 
 
-def _row(operation: Operation, budget_s: float, device: torch.device) -> tuple[int, int]:
-    """(how many times a repeat does it, how many repeats)."""
-    once_s = _pilot_s(operation, device)
-    row = max(1, math.ceil(REPEAT_S / once_s))
-    return row, int(max(REPEATS[0], min(REPEATS[1], budget_s / (row * once_s))))
-
-
 def _pilot_s(operation: Operation, device: torch.device) -> float:
     """About how long it takes: the best of a few, since a thread that waits for a busy core tells nothing of the device."""
     with _precision(operation.precision):
@@ -141,15 +139,18 @@ def _pilot_s(operation: Operation, device: torch.device) -> float:
     return max(min(tries), 1e-7)
 
 
-def _repeat(context: RankContext, operation: Operation, row: int) -> None:
+def _repeat(context: RankContext, operation: Operation, row: int) -> float:
+    """Do it `row` times and record it; returns the seconds that this took."""
     probe = context.probe
     probe.begin_step()
     with probe.span(operation.name), _precision(operation.precision):
         seconds = _seconds(operation.work, row, context.device)
     probe.scalar("seconds", seconds / row)
-    for name, amount in (("flops", operation.flops), ("bytes", operation.num_bytes), ("size", operation.size)):
+    counts = {"flops": operation.flops, "bytes": operation.num_bytes, "size": operation.size, "operations": row}
+    for name, amount in counts.items():
         probe.count(name, amount)
     probe.end_step()
+    return seconds
 
 
 def _seconds(work: Callable[[], Any], row: int, device: torch.device) -> float:

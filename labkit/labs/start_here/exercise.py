@@ -33,9 +33,15 @@ def check(prediction: Callable[..., Any], lab: Any) -> list[str]:
         return [f"the function did not finish: {error}"]
     if isinstance(answers, str):
         return [answers]
-    found = [_time_slip(*case, answer[0]) for case, answer in zip(CASES, answers, strict=True)]
-    found += [_size_slip(*case[1:], answer[1]) for case, answer in zip(CASES, answers, strict=True)]
-    return list(dict.fromkeys(text for text in found if text))
+    times = [_time_slip(*case, answer[0]) for case, answer in zip(CASES, answers, strict=True)]
+    sizes = [_size_slip(*case[1:], answer[1]) for case, answer in zip(CASES, answers, strict=True)]
+    return [text for text in (_first(times), _first(sizes)) if text]
+
+
+def _first(texts: list[str]) -> str:
+    """The first that names its cause, else the first: one sentence for each of the two numbers is enough."""
+    wrong = [text for text in texts if text]
+    return next((text for text in wrong if "; " in text), next(iter(wrong), ""))
 
 
 def ask(context: RankContext) -> list[tuple[float, float]] | str:
@@ -60,6 +66,7 @@ def _time_slip(num_bytes: int, world_size: int, alpha_s: float, bytes_per_s: flo
     slips = {
         steps / world_size * whole: "the latency is missing: each of the 2(W-1) steps of the ring pays α once",
         steps * alpha_s: "the bytes are missing",
+        alpha_s + whole: "the ring first sums, then spreads the sums: 2(W-1) steps, each with a latency and n/W bytes",
         alpha_s + steps / world_size * whole: "α is paid once; it is paid in each of the 2(W-1) steps of the ring",
         right / 2: "half of the ring is missing: a reduce-scatter, then an all-gather, W-1 steps each",
         steps * alpha_s + whole: "a rank does not send the message once: it sends 2(W-1)/W times the message",
@@ -82,5 +89,5 @@ def _size_slip(world_size: int, alpha_s: float, bytes_per_s: float, given: float
         2 * (world_size - 1) * alpha_s * bytes_per_s: "2(W-1) stands on both sides and cancels",
     }
     why = next((text for value, text in slips.items() if math.isclose(given, value, rel_tol=CLOSE)), "")
-    told = f"size at which both cost the same on {world_size} ranks: {given:.6g} bytes, should be {right:.6g}"
+    told = f"size at which both cost the same on {world_size} ranks: {given:,.0f} bytes, should be {right:,.0f}"
     return f"{told}; {why}" if why else told

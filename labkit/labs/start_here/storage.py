@@ -114,6 +114,7 @@ def _repeats(context: RankContext, file: Opened, name: str, rows: list, length: 
         per = 1 if name == "read-sequential" else len(places)
         probe.scalar("seconds", seconds / per)
         probe.count("bytes", length * len(places) // per)
+        probe.count("operations", per)
         probe.end_step()
 
 

@@ -1,4 +1,4 @@
-"""The figures of precision: loss beside fp32, gradients beside what a format can hold, the scaler, speed. Drawn from records."""
+"""The figures of precision, drawn from records: loss beside fp32, gradients beside what a format holds, scale, speed."""
 
 from __future__ import annotations
 
@@ -137,7 +137,9 @@ def _draw_formats(axis, top: float) -> None:
             Rectangle((low, y), normal - low, height, facecolor=palette.LIGHT, hatch="///", edgecolor="white", linewidth=0)
         )
         name = "fp32, tf32" if form.name == "fp32" else form.name
-        axis.text(max(normal, LOWEST_DRAWN) + 1, y + height / 2, name, va="center", fontsize=8.5, color="white", weight="bold")
+        axis.text(
+            max(normal, LOWEST_DRAWN) + 1, y + height / 2, name, va="center", fontsize=8.5, color="white", weight="bold"
+        )
     edge = np.log2(FP16.smallest_subnormal) - 1
     axis.plot([edge, edge], [-0.42 * top, top], color="black", linewidth=0.9, linestyle=":")
     axis.text(edge - 0.5, -0.37 * top, "0 in fp16 ◂", ha="right", va="center", fontsize=8.5)
@@ -176,6 +178,12 @@ def zeros_and_scale(*records: Record) -> Picture:
             right.plot(scaler.step[skipped], np.log2(scaler.scale[skipped]), "x", color="black", markersize=7)
             said += f", {int(skipped.sum())} of {len(skipped)} steps skipped"
         words.append(f"{name}: {said}")
+    _label_zeros_and_scale(left, right, scaled)
+    plain_axes(left, right)
+    return finish(figure, records, "Zero gradients and the scale. " + "; ".join(words) + ".", top=0.97)
+
+
+def _label_zeros_and_scale(left, right, scaled: bool) -> None:
     left.set_xlabel("update")
     left.set_ylabel("gradient elements that are exactly 0, %")
     left.set_ylim(0, 102)
@@ -189,8 +197,6 @@ def zeros_and_scale(*records: Record) -> Picture:
         right.text(0.5, 0.5, "no scaler was used", transform=right.transAxes, ha="center", color=palette.GREY)
         right.set_xticks([])
         right.set_yticks([])
-    plain_axes(left, right)
-    return finish(figure, records, "Zero gradients and the scale. " + "; ".join(words) + ".", top=0.97)
 
 
 def precision_speed(*records: Record) -> Picture:
@@ -198,34 +204,34 @@ def precision_speed(*records: Record) -> Picture:
     need(records)
     figure = Figure(figsize=(10.5, 1.5 + 0.62 * len(records)))
     axis = figure.subplots()
-    words, longest = [], 0.0
-    names = names_of(records)
+    words, longest, names = [], 0.0, names_of(records)
     for row, (record, name) in enumerate(zip(records, names, strict=True)):
         times = speed(record.run)
         if times is None:
             raise UsageError(f"{name} timed no steps; run it with repeats=9")
-        ratio = float(np.median(times.ratios))
+        low, high = times.interval
+        told = palette.VERMILION if low > 1 else palette.BLUE if high < 1 else palette.GREY
         for y, values, colour, hatch in (
-            (row - 0.17, times.own_s * 1e3, palette.VERMILION if ratio > 1 else palette.BLUE, ""),
+            (row - 0.17, times.own_s * 1e3, told, ""),
             (row + 0.17, times.fp32_s * 1e3, palette.LIGHT, "///"),
         ):
             axis.barh(y, np.median(values), 0.32, color=colour, hatch=hatch, edgecolor="white")
             axis.plot(values, np.full(len(values), y), "o", color="black", markersize=2.5)
-            longest = max(longest, float(np.quantile(values, 0.9)))
-        low, high = times.interval
-        words.append(f"{name}: {ratio:.2f} times fp32's time (from {low:.2f} to {high:.2f} in the repeats)")
+            longest = max(longest, float(np.sort(values)[-2:][0]))
+        words.append(f"{name}: {np.median(times.ratios):.2f} times fp32's time ({low:.2f} to {high:.2f} in the repeats)")
     axis.set_xlim(0, longest * 1.25)
     for row, record in enumerate(records):
         _write_ratio(axis, row, record, longest)
     axis.set_yticks(range(len(records)), names)
     axis.set_ylim(len(records) - 0.5, -0.5)
-    axis.set_xlabel("ms a step; a dot is a repeat, those far out are beyond the edge")
+    axis.set_xlabel("ms a step; a dot is a repeat")
     handles = [
         Patch(facecolor=palette.VERMILION, label="slower than fp32"),
         Patch(facecolor=palette.BLUE, label="faster"),
+        Patch(facecolor=palette.GREY, label="noise hides which"),
         Patch(facecolor=palette.LIGHT, hatch="///", edgecolor="white", label="fp32, timed in turn with it"),
     ]
-    figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0))
+    figure.legend(handles=handles, loc="upper center", ncols=4, frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0))
     plain_axes(axis)
     return finish(figure, records, "Time of a step. " + "; ".join(words) + ".", top=1 - 0.28 / figure.get_figheight())
 
@@ -233,8 +239,12 @@ def precision_speed(*records: Record) -> Picture:
 def _write_ratio(axis, row: int, record: Record, longest: float) -> None:
     times = speed(record.run)
     assert times is not None  # drawn before
-    low, high = times.interval
-    label = f"{np.median(times.ratios):.2f}×  ({low:.2f} to {high:.2f})"
-    axis.text(longest * 1.03, row - 0.17, label, va="center", fontsize=9)
-
-
+    label = f"{np.median(times.ratios):.2f}×  ({times.interval[0]:.2f} to {times.interval[1]:.2f})"
+    axis.text(
+        longest * 1.03,
+        row - 0.17,
+        label,
+        va="center",
+        fontsize=9,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+    )

@@ -40,7 +40,7 @@ def test_every_rank_and_step_is_labelled_and_each_batch_begins_with_the_id_of_it
     assert [t.get_text() for t in axis.texts].count(f"#{first}…") == 4
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [name for name, place in FIGURES.items() if place.startswith("reads:")])
 def test_every_figure_prints_its_provenance_and_says_in_words_what_it_shows(name, broken, fixed):
     picture = figure(name)(broken, fixed)
     label = broken.provenance.label()
