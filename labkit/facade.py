@@ -231,10 +231,10 @@ class Lab:
 
     def _invariants(self, record: Record) -> list[str]:
         if self.spec.invariants is not None:
-            return [f"{record.lab} / {record.variant} on {record.run.world_size} ranks", *self.spec.invariants(record)]
+            return [f"{record.lab} / {record.variant} on {record.run.ranks_said}", *self.spec.invariants(record)]
         found = self.measures(record)
         exact = [*self.spec.exact_measures, *(["weights_equal_single"] if record.variant in self.spec.same_bits else [])]
-        lines = [f"{record.lab} / {record.variant} on {record.run.world_size} ranks"]
+        lines = [f"{record.lab} / {record.variant} on {record.run.ranks_said}"]
         judged = [verdict for verdict in self.judge(record) if verdict.detector not in self.spec.timed_detectors]
         lines += [f"  {verdict.detector}: {verdict.status}" for verdict in judged]
         lines += [f"  {name} = {found[name].value}" for name in exact if name in found]

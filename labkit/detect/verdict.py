@@ -12,7 +12,7 @@ Status = Literal["found", "clear", "inconclusive", "not_applicable"]
 STATUSES: tuple[Status, ...] = ("found", "clear", "inconclusive", "not_applicable")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Verdict:
     """One answer to one question.
 
@@ -46,6 +46,8 @@ class Verdict:
             lines.append(f"  Waste: {self.waste:.0%} of device time")
         lines += [f"  {name.replace('_', ' ')}: {quantity}" for name, quantity in self.evidence.items()]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from ..view.cards import verdict_card  # the one listed exception to the import rule

@@ -21,6 +21,7 @@ PRELOAD = (
     "torch.nn.parallel",
     "torch.utils.data",
     "torch.utils.data.distributed",
+    "torch.utils.flop_counter",
     "numpy",
     "msgspec",
     "xxhash",

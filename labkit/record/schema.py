@@ -127,6 +127,11 @@ class Run(msgspec.Struct, frozen=True):
     def world_size(self) -> int:
         return len(self.ranks)
 
+    @property
+    def ranks_said(self) -> str:
+        """The number of ranks as words: "1 rank", "4 ranks"."""
+        return f"{self.world_size} rank{'s' * (self.world_size != 1)}"
+
     def fact(self, name: str, default: object = None) -> object:
         """A fact that rank 0 declared."""
         return self.ranks[0].head.facts.get(name, default)
@@ -183,7 +188,7 @@ class Record(msgspec.Struct, frozen=True, dict=True):
         steps = max(len(log.steps) for log in run.ranks)
         roles = ", ".join(sorted(self.runs))
         return (
-            f"Record({self.lab} / {self.variant}: {run.world_size} ranks, {steps} steps, {run.wall_s:.2f} s; "
+            f"Record({self.lab} / {self.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s; "
             f"runs: {roles})\n"
             f"  {self.provenance.label()}"
         )

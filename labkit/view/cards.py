@@ -79,7 +79,7 @@ def record_card(record: Record) -> str:
     steps = max(len(log.steps) for log in run.ranks)
     settings = ", ".join(f"{name} {value}" for name, value in record.config.items())
     return _box(
-        f"<div><strong>{escape(record.lab)} / {escape(record.variant)}</strong>: {run.world_size} ranks, {steps} steps, "
+        f"<div><strong>{escape(record.lab)} / {escape(record.variant)}</strong>: {run.ranks_said}, {steps} steps, "
         f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
         f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
     )

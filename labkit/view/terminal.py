@@ -69,7 +69,7 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     console.print(
         Panel(
             Group(table, Text(record.provenance.label(), style="dim")),
-            title=f"{record.lab} / {record.variant}: {run.world_size} ranks, {steps} steps, {run.wall_s:.2f} s",
+            title=f"{record.lab} / {record.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s",
             title_align="left",
         )
     )

@@ -42,7 +42,7 @@ def roofline(*records: Record) -> Picture:
                 _draw_kernel(axis, operation)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
-        axis.set_xlim(INTENSITIES[0], INTENSITIES[-1] * 6)
+        axis.set_xlim(INTENSITIES[0], INTENSITIES[-1] * 10)
         axis.set_xticks(
             [1 / 16, 1 / 4, 1, 4, 16, 64, 256, 1024, 4096], ["1/16", "1/4", *map(str, (1, 4, 16, 64, 256, 1024, 4096))]
         )
@@ -68,14 +68,22 @@ def _draw_roof(axis, baseline: Baseline) -> None:
     highest = max(baseline.matmul_flops_per_s.values())
     axis.plot(INTENSITIES, np.minimum(INTENSITIES * bandwidth, highest) / GIGA, color=palette.GREY, linewidth=1)
     axis.text(*(0.02, 0.97), f"slope: memory, {bandwidth / GIGA:.3g} GB/s", transform=axis.transAxes, fontsize=8.5, va="top")
+    places = _apart(baseline.matmul_flops_per_s)
     for dtype, rate in baseline.matmul_flops_per_s.items():
         colour, line = DTYPE_STYLE[dtype]
         axis.plot(INTENSITIES, attainable(INTENSITIES, rate, bandwidth) / GIGA, color=colour, linestyle=line, linewidth=2)
-        axis.text(
-            INTENSITIES[-1] * 1.1, rate / GIGA, f"{dtype}\n{rate / GIGA:,.3g}", fontsize=8.5, color=colour, va="center"
-        )
+        label = f"{dtype} {rate / GIGA:,.3g}"
+        axis.text(INTENSITIES[-1] * 1.1, places[dtype] / GIGA, label, fontsize=8.5, color=colour, va="center")
         at = ridge(rate, bandwidth)
         axis.plot([at], [rate / GIGA], marker="v", color=colour, markersize=7)
+
+
+def _apart(rates: dict[str, float], factor: float = 1.45) -> dict[str, float]:
+    """Places for the labels of lines at these heights, from the top down, each at least this factor below the one before."""
+    places: dict[str, float] = {}
+    for name in sorted(rates, key=lambda name: -rates[name]):
+        places[name] = min([rates[name], *(place / factor for place in places.values())])
+    return places
 
 
 def _draw_kernel(axis, operation: Operation) -> None:

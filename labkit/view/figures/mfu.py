@@ -119,6 +119,6 @@ def published(*records: Record) -> Picture:
     axis.legend(frameon=False, fontsize=8.5, loc="upper left")
     plain_axes(axis)
     below = share_below(training(), 0.30)
-    alt = f"{len(points)} published points on {len(devices)} devices, {below:.0%} of them under 30 % (quoted, data/published); "
+    alt = f"{len(points)} published points on {len(devices)} devices, {below:.0%} of them under 30 % (quoted); "
     alt += "; ".join(f"{name}: {_mfu(record):.1%}" for record, name in zip(records, names_of(records), strict=True))
     return finish(figure, records, alt + ".", top=0.98)

@@ -207,7 +207,7 @@ def loss(*records: Record) -> Picture:
         curve = loss_curve(record.run)
         if not len(curve.samples):
             raise UsageError(f"{name} has no steps to draw")
-        label = name if "ranks" in name else f"{name}, {record.run.world_size} ranks"
+        label = name if "ranks" in name else f"{name}, {record.run.ranks_said}"
         left.plot(curve.samples, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
         right.plot(curve.time_s, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
         if "single" in record.runs:

@@ -1,5 +1,7 @@
 """The machine's figures, tables and calculators, by what is in them."""
 
+import itertools
+
 import msgspec
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from labkit.view.figures import figure
 from labkit.view.figures.machine import bandwidths, link, repeats, roofline
 from labkit.view.survey import baseline_card, labs_here_card, rows_of
 
-from ..surveys import COPY, RATES, link_run, survey
+from ..surveys import COPY, RATES, compute_run, link_run, survey
 
 NAMES = ("roofline", "link", "bandwidths", "repeats")
 
@@ -52,9 +54,16 @@ def test_the_roof_of_each_dtype_bends_at_its_ridge_and_kernels_lie_at_their_inte
     assert ridges == {round(rate / COPY, 6) for rate in RATES.values()}
     kernels = {text.get_text(): text.xy for text in axis.texts if hasattr(text, "xy")}
     assert kernels["matvec"] == (0.5, pytest.approx(COPY / 2 / 1e9))
-    assert {text.get_text() for text in axis.texts} >= {"fp32\n200", "bf16\n50", "fp16\n1"}
+    assert {text.get_text() for text in axis.texts} >= {"fp32 200", "bf16 50", "fp16 1"}
     roofs = [line for line in axis.lines if len(line.get_xdata()) > 10]
     assert max(line.get_ydata().max() for line in roofs) == pytest.approx(200)
+
+
+def test_labels_of_roofs_that_lie_close_together_stand_apart():
+    close = survey(compute=compute_run({"fp32": 200e9, "bf16": 205e9, "fp16": 190e9}))
+    axis = roofline(close).figure.axes[0]
+    heights = sorted(text.get_position()[1] for text in axis.texts if text.get_text()[:4] in ("fp32", "bf16", "fp16"))
+    assert len(heights) == 3 and all(high / low > 1.4 for low, high in itertools.pairwise(heights))
 
 
 def test_the_link_shows_points_line_residuals_and_the_crossover(record):
