@@ -27,7 +27,7 @@ class Config:
     hidden: int = setting(128, "width of the model", low=8, high=16384)
     heads: int = setting(8, "attention heads", low=1, high=256)
     seq: int = setting(1024, "tokens in a sequence", low=8, high=16384)
-    steps: int = setting(4, "timed steps, after one to warm up", low=2, high=100_000)
+    steps: int = setting(3, "timed steps, after one to warm up", low=2, high=100_000)
 
 
 VARIANTS = (

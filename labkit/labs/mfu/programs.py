@@ -24,7 +24,7 @@ from . import TUNED, Config
 
 WARM_UP = 1
 CEILING_SIZE = {"cpu": 1024, "cuda": 8192}
-CEILING_S = 0.4
+CEILING_S = 0.3
 
 
 @dataclass(frozen=True)
