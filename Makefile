@@ -3,6 +3,7 @@
 SHELL = /bin/sh
 PYTEST = .venv/bin/python -m pytest
 PYTEST_ARGS ?=
+PYTEST_WORKERS ?= 2
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -26,7 +27,7 @@ lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the 
 	exec .venv/bin/jupyter-lab "$$@" $(LAB_ARGS) notebooks
 
 test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passed on)
-	$(PYTEST) $(PYTEST_ARGS)
+	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 notebooks: setup  ## execute the notebooks again and store their outputs
 	.venv/bin/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb

@@ -12,7 +12,23 @@ def pytest_addoption(parser):
     parser.addoption("--gpu", action="store_true", help="run the tests that need a GPU, and those alone")
 
 
+# The slow ones first, so that workers end together.
+ORDER = ("notebooks", "ranks", "cli", "labs", "claims", "meta", "browser", "unit")
+
+
+def group_of(item):
+    """What one worker runs together: a file, whose tests share records; of the notebooks' file, a notebook."""
+    folder, file = item.path.parent.name, item.path.name
+    notebook = getattr(item, "callspec", None) and item.callspec.params.get("path")
+    return f"{folder}/{file}" + (f"/{notebook.stem}" if folder == "notebooks" and notebook else "")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    places = {folder: place for place, folder in enumerate(ORDER)}
+    items.sort(key=lambda item: min((places[part] for part in item.path.parts if part in places), default=len(ORDER)))
     wanted = config.getoption("--gpu")
     for item in items:
         if item.get_closest_marker("gpu") and not wanted:

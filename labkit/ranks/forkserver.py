@@ -10,9 +10,12 @@ import contextlib
 import multiprocessing as mp
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from multiprocessing import forkserver, spawn
+
+from ..errors import LaunchError
 
 PRELOAD = (
     "torch",
@@ -39,11 +42,23 @@ def warm() -> None:
     """Start the forkserver if it is not running. Returns at once; the first launch waits for what is left.
 
     CUDA is never initialised in it: a context does not survive a fork.
+
+    Raises:
+        LaunchError: the path of the folder for temporary files is too long for the server's socket.
     """
     with _lock:
         mp.set_forkserver_preload(list(PRELOAD))
         with _without_main():
-            forkserver.ensure_running()
+            try:
+                forkserver.ensure_running()
+            except OSError as error:
+                if "too long" not in str(error):
+                    raise
+                where = tempfile.gettempdir()
+                raise LaunchError(
+                    f"the path of the temporary folder is too long for a socket in it: {where}; "
+                    "set TMPDIR to a shorter one and start again"
+                ) from error
 
 
 def server_pid() -> int:

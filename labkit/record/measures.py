@@ -147,12 +147,16 @@ class Reads:
 
 
 def names_of(records: Sequence[Record]) -> list[str]:
-    """A name for each record: its variant, with the settings in which records of one variant differ."""
+    """A name for each record: its variant, with the settings in which records of one variant differ.
+
+    What was run beside a record (`compare`) is no part of its name.
+    """
     names = []
     for record in records:
         twins = [other for other in records if other.variant == record.variant]
         facts = [{**twin.config, "ranks": twin.run.world_size, "seed": twin.provenance.seed} for twin in twins]
         own = {**record.config, "ranks": record.run.world_size, "seed": record.provenance.seed}
+        own.pop("compare", None)
         differing = [f"{key} {value}" for key, value in own.items() if any(fact.get(key) != value for fact in facts)]
         names.append(record.variant + (f" ({', '.join(differing)})" if differing else ""))
     return names

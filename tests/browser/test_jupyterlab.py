@@ -103,8 +103,7 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
     page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
     kernel_is(page, "Idle")
 
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.locator(".lm-Menu-item", has_text=re.compile("^Run All Cells$")).click()
+    run_all_cells(page)
     panel = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.get_by_role("button", name="Run"))
     scroll_until(page, panel)
     run, stop = panel.get_by_role("button", name="Run"), panel.get_by_role("button", name="Stop")
@@ -136,9 +135,20 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
     assert run.is_enabled() and stop.is_disabled()
 
 
-def kernel_is(page, state: str) -> None:
+def run_all_cells(page) -> None:
+    """Choose Run > Run All Cells until the kernel is seen at work: a click while JupyterLab still loads may do nothing."""
+    for _ in range(6):
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.locator(".lm-Menu-item", has_text=re.compile("^Run All Cells$")).click()
+        with contextlib.suppress(Exception):
+            kernel_is(page, "Busy", timeout=5_000)
+            return
+    raise AssertionError("the kernel did not start to work")
+
+
+def kernel_is(page, state: str, timeout: int = MINUTE) -> None:
     shown = f'.jp-Notebook-ExecutionIndicator[data-status="{state.lower()}"]'
-    page.locator(shown).first.wait_for(timeout=MINUTE)
+    page.locator(shown).first.wait_for(timeout=timeout)
 
 
 def scroll_until(page, locator) -> None:

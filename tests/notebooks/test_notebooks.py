@@ -217,9 +217,9 @@ def test_a_new_run_gives_the_stored_invariants(path):
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-@each
 @pytest.mark.ranks
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem == "03_duplicate_data"], ids=["03"])
 def test_a_changed_stored_output_is_noticed(path, small_run, tmp_path):
     copy = trimmed(small_run(path), tmp_path)
     notebook = nbformat.read(copy, as_version=4)

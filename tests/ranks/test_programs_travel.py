@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 import rank_programs as programs
@@ -46,15 +48,23 @@ print("done", flush=True)
 """
 
 
-def test_scripts_without_a_main_guard_run_once_each_also_two_at_a_time(script, tmp_path):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    both = [script(WITHOUT_A_GUARD, env={"TMPDIR": str(temporary)}) for _ in range(2)]
-    for process in both:
-        output, errors = process.communicate(timeout=60)
-        assert (output, errors, process.returncode) == ("the script runs\ndone\n", "", 0)
-    # torch makes its cache of compiled kernels there, whoever imports it
-    assert [path.name for path in temporary.iterdir() if not path.name.startswith("torchinductor_")] == []
+def test_scripts_without_a_main_guard_run_once_each_also_two_at_a_time(script):
+    with tempfile.TemporaryDirectory(prefix="lk") as temporary:  # short: sockets are made in it
+        both = [script(WITHOUT_A_GUARD, env={"TMPDIR": temporary}) for _ in range(2)]
+        for process in both:
+            output, errors = process.communicate(timeout=60)
+            assert (output, errors, process.returncode) == ("the script runs\ndone\n", "", 0)
+        # torch makes its cache of compiled kernels there, whoever imports it
+        assert [path.name for path in Path(temporary).iterdir() if not path.name.startswith("torchinductor_")] == []
+
+
+def test_a_temporary_folder_too_deep_for_a_socket_is_named_with_the_remedy(script, tmp_path):
+    deep = tmp_path / ("deep-" * 20)
+    deep.mkdir()
+    process = script(WITHOUT_A_GUARD, env={"TMPDIR": str(deep)})
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"too long for a socket in it: {deep}" in errors and "set TMPDIR to a shorter one" in errors
 
 
 NOTEBOOK_CELLS = """

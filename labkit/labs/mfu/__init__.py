@@ -23,6 +23,11 @@ class Config:
     compile: bool = setting(False, "torch.compile the model; needs a C++ compiler, takes half a minute")
     data: str = setting("real", "text from the loader, or one ready batch again and again", choices=("real", "dummy"))
     data_wait_ms: float = setting(0.0, "what each batch costs before it is ready, by waiting", low=0.0, high=60_000.0)
+    compare: str = setting(
+        "tuned",
+        "what is run beside: the tuned end of the ladder and the ceiling, the ceiling, or nothing",
+        choices=("tuned", "ceiling", "nothing"),
+    )
     layers: int = setting(2, "blocks", low=1, high=128)
     hidden: int = setting(128, "width of the model", low=8, high=16384)
     heads: int = setting(8, "attention heads", low=1, high=256)

@@ -41,13 +41,13 @@ def plan(variant: str, config: Config, ranks: int) -> list[RunPlan]:
     if ranks != 1:
         raise UsageError(f"mfu measures one device: ranks must be 1; given {ranks}")
     program = spin if variant == "busy-not-useful" else train_gpt
-    plans = [
-        RunPlan(role="variant", program=program, task=Task(config), ranks=1, group=False),
-        RunPlan(role="ceiling", program=find_ceiling, task=Task(config), ranks=1, group=False),
-    ]
+    plans = [RunPlan(role="variant", program=program, task=Task(config), ranks=1, group=False)]
+    if config.compare != "nothing":
+        plans.append(RunPlan(role="ceiling", program=find_ceiling, task=Task(config), ranks=1, group=False))
     tuned = replace(config, **TUNED)
-    if tuned != config or variant == "busy-not-useful":
-        plans.append(RunPlan(role="tuned", program=train_gpt, task=Task(tuned, count=False), ranks=1, group=False))
+    if config.compare == "tuned" and (tuned != config or variant == "busy-not-useful"):
+        task = Task(tuned, count=False)
+        plans.append(RunPlan(role="tuned", program=train_gpt, task=task, ranks=1, group=False))
     return plans
 
 
