@@ -12,6 +12,7 @@ from typing import Literal
 from ..errors import UsageError
 
 KINDS = ("delay", "exception", "kill")
+MAX_DELAY_S = 86400.0
 
 
 class InjectedFault(RuntimeError):
@@ -40,10 +41,11 @@ class Fault:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UsageError(f"fault kind {self.kind!r}; there are: {', '.join(KINDS)}")
-        if self.rank < 0 or self.step < 0:
-            raise UsageError(f"a fault's rank and step count from 0; given rank={self.rank}, step={self.step}")
-        if self.kind == "delay" and not self.seconds > 0:
-            raise UsageError(f"a delay needs seconds > 0; given {self.seconds}")
+        for value in (self.rank, self.step):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise UsageError(f"a fault's rank and step count from 0; given rank={self.rank!r}, step={self.step!r}")
+        if self.kind == "delay" and not 0 < self.seconds <= MAX_DELAY_S:
+            raise UsageError(f"a delay needs seconds > 0; given {self.seconds}, at most {MAX_DELAY_S:g}")
 
 
 class FaultInjector:

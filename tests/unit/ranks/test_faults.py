@@ -82,3 +82,13 @@ def test_a_fault_that_cannot_be_is_refused(given, text):
     with pytest.raises(UsageError) as caught:
         at(**given)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"kind": "delay", "seconds": float("inf")}, {"kind": "delay", "seconds": float("nan")}, {"kind": "kill", "rank": "0"},
+     {"kind": "kill", "step": 1.5}, {"kind": "kill", "rank": True}],
+)  # fmt: skip
+def test_a_fault_that_cannot_happen_is_refused_before_anything_starts(wrong):
+    with pytest.raises(UsageError, match="a delay needs|count from 0"):
+        Fault(**{"rank": 0, "step": 0, **wrong})
