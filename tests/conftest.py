@@ -4,6 +4,9 @@ import os
 
 import pytest
 
+# Two workers share the cores: a thread that waits for its turn by spinning takes it from those that work.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 if not os.environ.get("LABKIT_TEST_GPU"):
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 

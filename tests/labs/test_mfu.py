@@ -137,7 +137,7 @@ def test_a_loop_that_moves_memory_is_busy_and_does_almost_no_arithmetic(lab, run
 
 @pytest.mark.ranks
 def test_waiting_for_data_is_named_as_the_cause(lab, run):
-    record = run("starved", data_wait_ms=250)
+    record = run("starved", data_wait_ms=600, steps=2)
     verdict = lab.judge(record)["utilisation"]
     assert verdict.status == "found" and "waiting for data" in verdict.cause
     assert lab.measures(record)["data_share"].value > 0.5

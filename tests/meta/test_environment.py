@@ -6,6 +6,7 @@ Each rule is a pure function that returns its complaints. It is applied to the r
 import copy
 import importlib.metadata
 import re
+import sysconfig
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -121,7 +122,9 @@ def closure_complaints(
 
 @pytest.fixture(scope="module")
 def distributions() -> dict[str, importlib.metadata.Distribution]:
-    return {canonicalize_name(d.metadata["Name"]): d for d in importlib.metadata.distributions()}
+    # by folder: setuptools, once something imports it, shows copies of packages that it carries for itself
+    folders = [sysconfig.get_paths()["purelib"], str(ROOT)]
+    return {canonicalize_name(d.metadata["Name"]): d for d in importlib.metadata.distributions(path=folders)}
 
 
 def test_constraints_are_plain_pins():
