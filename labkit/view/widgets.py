@@ -24,10 +24,12 @@ _WIDE = {"description_width": "9em"}
 
 
 def _control_of(field: dataclasses.Field) -> Any:
-    """The control for one configuration field: a menu for a choice, else an entry that keeps to its bounds."""
+    """The control for one configuration field: a menu for a choice, a box for yes or no, else an entry within bounds."""
     meta, label = field.metadata, {"description": field.name.replace("_", " "), "style": _WIDE}
     if meta["choices"]:
         return widgets.Dropdown(options=list(meta["choices"]), value=field.default, tooltip=meta["help"], **label)
+    if isinstance(field.default, bool):
+        return widgets.Checkbox(value=field.default, tooltip=meta["help"], **label)
     entry = widgets.BoundedIntText if isinstance(field.default, int) else widgets.BoundedFloatText
     return entry(value=field.default, min=meta["low"], max=meta["high"], tooltip=meta["help"], **label)
 

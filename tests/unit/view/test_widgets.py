@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from labkit import labs
 from labkit.errors import RankFailed, RunStopped, UnknownName
 from labkit.facade import Lab
 from labkit.labs import spec
@@ -105,3 +106,15 @@ def test_initial_settings_are_taken_and_unknown_ones_refused():
 def test_the_panel_in_a_stored_notebook_is_a_sentence():
     bundle = Panel(QuickLab(None))._repr_mimebundle_()
     assert "needs a running kernel" in bundle["text/plain"]
+
+
+@pytest.mark.parametrize("slug", [lab.slug for lab in labs.specs() if lab.variants])
+def test_what_the_controls_of_every_panel_say_is_a_configuration_of_its_lab(slug):
+    lab = spec(slug)
+    for variant in lab.variants:
+        settings = Panel(Lab(lab), variant=variant.name).settings()
+        own = {name: value for name, value in settings.items() if name not in ("variant", "ranks", "seed")}
+        config = lab.configure(variant, own)
+        for name, value in {**variant.defaults}.items():
+            if name in own:
+                assert getattr(config, name) == value
