@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -82,8 +81,3 @@ def recordings(slug: str, folder: Path | None = None) -> Iterator[Record]:
     where = (folder or data_folder() / "recordings") / slug
     for path in sorted(where.glob("*/record.json")):
         yield read_record(path)
-
-
-def summary(records: list[Record]) -> list[dict[str, Any]]:
-    """What was kept, as plain data."""
-    return [{"lab": r.lab, "variant": r.variant, "device": r.provenance.device, "folder": str(r.folder)} for r in records]
