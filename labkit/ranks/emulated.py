@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import AllgatherOptions
+from torch._C._distributed_c10d import AllgatherOptions, _create_work_from_future
 
 from ..record.schema import Network
 from .links import host_of
@@ -49,7 +49,7 @@ class Wire:
         """A Work that is done `seconds` after `wait` returned what it gives, and after all that was sent before."""
         future: torch.futures.Future = torch.futures.Future()
         self._queue.put((wait, seconds, future))
-        return torch._C._distributed_c10d._create_work_from_future(future)
+        return _create_work_from_future(future)
 
     def _carry(self) -> None:
         while True:
