@@ -11,7 +11,7 @@ broadcast. The delay begins when the collective has really ended, for nothing ca
 beside the program, as a transfer does. Groups within one host pay nothing. What comes out is `simulated`, and says so.
 """
 
-# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false, reportCallIssue=false
+# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
 # torch's stubs name the parameters after each other's methods; it passes them by position
 
 from __future__ import annotations

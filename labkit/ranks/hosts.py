@@ -140,7 +140,7 @@ def hosts(links: Links) -> Iterator[Hosts]:
         except _Refused as refused:
             if "netem" in str(refused):
                 raise UsageError(
-                    f"latency {links.latency_s * 1e3:g} ms cannot be had here: this kernel lacks netem, which delays packets; "
+                    f"latency {links.latency_s * 1e3:g} ms cannot be had here: the kernel lacks netem, which delays packets; "
                     "leave the latency out, or emulate the link (--emulate-link)"
                 ) from refused
             refusals.append(str(refused))
