@@ -24,8 +24,8 @@ SLOW = 1.5
 NEARLY_ALL = 0.9
 """Share of the slow rank's steps that must be longer than nine of ten steps of the others."""
 
-WAIT = 0.15
-"""Share of time that the others must wait longer than the slow one."""
+WAITED, NOT_WAITED = 0.5, 0.25
+"""Shares of what the slow rank computes longer: who waits for so much of it waits for it, who for so little does not."""
 
 ENOUGH = 8
 """Steps of each rank below which a pattern may be chance."""
@@ -62,12 +62,20 @@ def detect(record: Record) -> Verdict:
             "steps: what else runs on the machine could do that",
             fix="stop what else runs there, use no more ranks than cores, and run longer",
         )
-    if of_run.others_wait_more < WAIT:
+    if of_run.waited_of_gap < NOT_WAITED:
         return _answer(
             "clear",
             evidence,
             cause=f"rank {of_run.slowest} takes {of_run.times_as_slow:.2g} times as long for a step as the others, and "
             "nobody waits for it",
+        )
+    if of_run.waited_of_gap < WAITED:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"rank {of_run.slowest} takes {of_run.times_as_slow:.2g} times as long for a step as the others, which "
+            "spend only part of that time in communication",
+            fix="stop what else runs there, and run longer",
         )
     return _answer(
         "found",
@@ -76,7 +84,7 @@ def detect(record: Record) -> Verdict:
         "wait for it",
         fix="find out why it is slow (another job, heat, a worse link, more data) or take it out; give it a smaller batch; "
         "or do not wait, at a learning rate that stale gradients bear",
-        waste=max(0.0, of_run.others_wait_more) * (run.world_size - 1) / run.world_size,
+        waste=min(1.0, of_run.waiting) * (run.world_size - 1) / run.world_size,
     )
 
 
@@ -87,11 +95,10 @@ def _stands_out(of_run: Pace) -> float:
 
 
 def _evidence(of_run: Pace) -> dict[str, Quantity]:
-    others = np.delete(of_run.waiting, of_run.slowest)
     return {
         "slowest_rank": Quantity(of_run.slowest),
         "its_time": Quantity(of_run.times_as_slow, "x the others'"),
         "stands_out_in": Quantity(_stands_out(of_run), "of its steps"),
-        "others_wait": Quantity(float(others.mean()), "of their time"),
-        "it_waits": Quantity(float(of_run.waiting[of_run.slowest]), "of its time"),
+        "others_wait_for_it": Quantity(of_run.waiting, "of their time"),
+        "waited_of_gap": Quantity(of_run.waited_of_gap, "of what it computes longer"),
     }

@@ -212,15 +212,15 @@ def weights_repeat(record: Record) -> bool | None:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long ranks take for a step, and how much of their time they wait for others.
+    """How long ranks take for a step, and how long they wait for others in it.
 
     Attributes:
         own_s: by rank, by step: the part of a step that is no communication.
-        waiting: by rank: share of its steps' time in communication.
+        comm_s: by rank, by step: the part that is.
     """
 
     own_s: tuple[np.ndarray, ...]
-    waiting: np.ndarray
+    comm_s: tuple[np.ndarray, ...]
 
     @property
     def slowest(self) -> int:
@@ -228,34 +228,53 @@ class Pace:
         return int(np.argmax([np.median(own) for own in self.own_s]))
 
     @property
+    def others(self) -> list[int]:
+        return [rank for rank in range(len(self.own_s)) if rank != self.slowest]
+
+    @property
     def usual_s(self) -> float:
         """Median step of the other ranks, all their steps together."""
-        return float(np.median(np.concatenate([own for rank, own in enumerate(self.own_s) if rank != self.slowest])))
+        return float(np.median(np.concatenate([self.own_s[rank] for rank in self.others])))
 
     @property
     def times_as_slow(self) -> float:
         return float(np.median(self.own_s[self.slowest])) / self.usual_s
 
     @property
-    def others_wait_more(self) -> float:
-        """By how much the share of time that the other ranks wait exceeds the slowest one's."""
-        others = np.delete(self.waiting, self.slowest)
-        return float(others.mean() - self.waiting[self.slowest])
+    def waited_s(self) -> float:
+        """How much longer than the slowest rank the others are in communication, a step: that is waiting for it.
+
+        Of equal messages each rank has its part; what the slow one has is what they cost without waiting.
+        """
+        others = float(np.mean(np.concatenate([self.comm_s[rank] for rank in self.others])))
+        return max(0.0, others - float(np.mean(self.comm_s[self.slowest])))
+
+    @property
+    def waited_of_gap(self) -> float:
+        """What the others wait, as a share of what the slowest rank computes longer: 1 if they wait for all of it."""
+        gap = float(np.mean(self.own_s[self.slowest])) - self.usual_s
+        return self.waited_s / gap if gap > 0 else 0.0
+
+    @property
+    def waiting(self) -> float:
+        """Share of the other ranks' time that they wait for the slowest."""
+        steps = np.concatenate([self.own_s[rank] + self.comm_s[rank] for rank in self.others])
+        return self.waited_s / float(np.mean(steps))
 
 
 def pace(run: Run) -> Pace | None:
     """The pace of each rank; None with one rank, or where a rank has no communication or no steps on record."""
     if run.world_size < 2:
         return None
-    own, waiting = [], []
+    own, waits = [], []
     for log in run.ranks:
-        comm = [union_ns(span for span in step.spans if span.lane == "comm") for step in log.steps]
-        lengths = [step.end_ns - step.start_ns for step in log.steps]
-        if not lengths or not any(comm) or not sum(lengths):
+        comm = np.array([union_ns(span for span in step.spans if span.lane == "comm") for step in log.steps]) / 1e9
+        lengths = np.array([step.end_ns - step.start_ns for step in log.steps]) / 1e9
+        if not len(lengths) or not comm.any():
             return None
-        own.append(np.maximum(np.array(lengths, dtype=np.float64) - np.array(comm), 1.0) / 1e9)
-        waiting.append(sum(comm) / sum(lengths))
-    return Pace(tuple(own), np.array(waiting))
+        own.append(np.maximum(lengths - comm, 1e-9))
+        waits.append(comm)
+    return Pace(tuple(own), tuple(waits))
 
 
 def staleness_measures(record: Record) -> dict[str, Quantity]:

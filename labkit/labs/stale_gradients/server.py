@@ -39,7 +39,8 @@ class Reply:
 class ParameterServer:
     """The weights, and the rule by which gradients change them. Any number of threads may call it.
 
-    A gradient is begun when its weights are handed out. The server hands weights out `total_pushes` times; a worker that
+    All workers begin on the same weights: no push is taken before each has pulled. A gradient is begun when its weights are
+    handed out. The server hands weights out `total_pushes` times; a worker that
     pushes after that is told to stop. So there are exactly `total_pushes` pushes, and the last ones are one of each worker,
     whatever their speeds.
 
@@ -79,6 +80,7 @@ class ParameterServer:
         """The weights to begin with."""
         with self._changed:
             self._begun += 1
+            self._changed.notify_all()
             return self._reply(-1, stop=False)
 
     def push(self, rank: int, gradient: torch.Tensor) -> Reply:
@@ -88,6 +90,8 @@ class ParameterServer:
             what `fail` was given, in place of waiting for ever for a worker that is gone.
         """
         with self._changed:
+            # all begin on the same weights: those of a worker that starts late are no newer
+            self._wait(lambda: self._begun >= len(self._pushed))
             if self._in_turn:
                 self._wait(lambda: self._version % len(self._pushed) == rank)
             applied_at = self._version

@@ -135,12 +135,20 @@ def test_one_run_or_no_weights_are_not_applicable():
 def test_a_rank_that_is_always_slow_while_others_wait_is_found():
     verdict = straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[3.2] * 20] * 3 + [[0.2] * 20]))
     assert verdict.status == "found" and "rank 3 takes 4 times" in verdict.cause
-    assert verdict.waste == pytest.approx((3.2 / 4.2 - 0.2 / 4.2) * 3 / 4)
+    assert verdict.waste == pytest.approx(3.0 / 4.2 * 3 / 4)
 
 
 def test_a_slow_rank_for_which_nobody_waits_is_clear_and_said_to_be_slow():
     verdict = straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[0.1] * 20] * 4))
     assert verdict.status == "clear" and "nobody waits" in verdict.cause
+
+
+def test_a_slow_rank_for_which_nobody_waits_is_clear_also_where_messages_take_as_long_as_steps():
+    assert straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[2.0] * 20] * 4)).status == "clear"
+
+
+def test_a_slow_rank_for_which_others_wait_in_part_is_inconclusive():
+    assert straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[1.2] * 20] * 3 + [[0.1] * 20])).status == "inconclusive"
 
 
 def test_equal_ranks_are_clear_however_long_they_communicate():

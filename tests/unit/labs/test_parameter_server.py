@@ -46,6 +46,18 @@ def test_momentum_is_the_servers():
     assert model.weight.flatten().tolist() == [1 - 1 - 1.5, 1 - 2 - 3]
 
 
+def test_no_push_is_taken_before_all_have_pulled_the_first_weights():
+    _, held = server(workers=2, pushes=4)
+    held.pull(0)
+    early = threading.Thread(target=held.push, args=(0, GRADIENT))
+    early.start()
+    early.join(0.05)
+    assert early.is_alive()
+    late = held.pull(1)
+    early.join(10)
+    assert (late.version, late.weights.tolist()) == (0, [1.0, 1.0]) and not early.is_alive()
+
+
 def test_fewer_pushes_than_workers_are_refused():
     with pytest.raises(ValueError, match="3 workers push at least once"):
         server(workers=3, pushes=2)
@@ -94,7 +106,7 @@ def test_an_error_of_one_worker_wakes_those_that_wait():
     _, held = server(workers=2, pushes=8, in_turn=True)
     held.pull(0)
     held.pull(1)
-    caught = []
+    caught: list[str] = []
 
     def wait_for_turn():
         try:
