@@ -43,7 +43,9 @@ class Config:
     )
     dtype: str = setting("float32", "precision of weights and data", choices=("float32", "float64"))
     repeats: int = setting(1, "how often the run is repeated, to see whether it comes out the same", low=0, high=20)
-    compare: str = setting("yes", "whether the synchronous run is made too", choices=("yes", "no"))
+    compare: str = setting(
+        "yes", "whether what it is compared with runs too: synchronous ranks, or one process", choices=("yes", "no")
+    )
 
 
 BY_THEORY = {"lr": 0.0, "momentum": 0.0}

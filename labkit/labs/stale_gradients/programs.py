@@ -82,7 +82,7 @@ def plan(variant: str | LearningRate, config: Config, ranks: int) -> list[RunPla
     pick = variant if callable(variant) else None
     own = Task(config, synchronous if waits else asynchronous, delay_for, pick=pick)
     plans = [_plan("variant", own, ranks)]
-    if waits:
+    if config.compare == "yes" and waits:
         single = replace(own, config=replace(config, step_ms=0.0, straggler=1.0), stand_for=ranks)
         plans.append(_plan("single", single, 1, group=False))
     elif config.compare == "yes":
