@@ -20,6 +20,7 @@ SMALL = {
     "01_precision": {"epochs": 3, "repeats": 6, "seed": 5, "guess": 50},
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
+    "04_stale_gradients": {"ranks": 3, "steps": 30, "batch": 16, "straggler": 3.0, "seed": 5, "guess": 2},
 }
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
@@ -55,11 +56,21 @@ def duplicate_data_says(text):
     assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
 
 
+def stale_gradients_says(text):
+    assert "stale-gradients / broken on 3 ranks" in text
+    broken, rest = text.split("stale-gradients / fixed")
+    assert "stale-gradients: found" in broken and "weights_repeat = False" in broken and "pushes = 90" in broken
+    fixed, in_turn = rest.split("stale-gradients / async-theory-lr")[0].split("stale-gradients / async-in-turn")
+    assert "stale-gradients: clear" in fixed and "repeatable: clear" in fixed
+    assert "mean_staleness_as_derived = True" in in_turn and "weights_repeat = True" in in_turn
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
     "02_mfu": mfu_says,
     "03_duplicate_data": duplicate_data_says,
+    "04_stale_gradients": stale_gradients_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -245,6 +256,11 @@ BREAK = {
         "labs/duplicate_data/programs.py",
         "    sampler.set_epoch(epoch)\n    return DataLoader(data, batch, sampler=sampler)",
         "    return DataLoader(data, batch)",
+    ),
+    "04_stale_gradients": (
+        "labs/stale_gradients/server.py",
+        "stop = self._begun >= self._total",
+        "stop = self._begun > self._total",
     ),
 }
 
