@@ -55,6 +55,12 @@ def run(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting of the lab.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; chosen from the machine if left out.")] = None,
     backend: Annotated[str | None, typer.Option(help="gloo or nccl; chosen from the machine if left out.")] = None,
+    hosts: Annotated[str | None, typer.Option(help="Network stacks on this machine to spread the ranks over.")] = None,
+    link: Annotated[str | None, typer.Option(metavar="RATE", help="Of each host's link, as in 400mbit or 2.5gbit.")] = None,
+    latency: Annotated[str | None, typer.Option(metavar="MS", help="Added to each packet that leaves a host.")] = None,
+    emulate_link: Annotated[
+        bool, typer.Option("--emulate-link", help="Delay collectives instead of making network stacks: simulated.")
+    ] = False,
     record: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the record in this new folder.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
     fail_on: Annotated[
@@ -88,6 +94,10 @@ def run(
         "ranks": None if ranks is None else _whole("--ranks", ranks),
         "seed": _whole("--seed", seed),
         "deadline_s": _seconds("--deadline", deadline),
+        "hosts": None if hosts is None else _whole("--hosts", hosts),
+        "link": link,
+        "latency_ms": None if latency is None else _number("--latency", latency),
+        "emulate_link": emulate_link,
     }
     if json not in (None, "-"):
         _check_writable(Path(json))
@@ -240,6 +250,13 @@ def _whole(option: str, word: str) -> int:
         return int(word)
     except ValueError:
         raise UsageError(f"{option} must be a whole number; given {word!r}") from None
+
+
+def _number(option: str, word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise UsageError(f"{option} must be a number; given {word!r}") from None
 
 
 def _seconds(option: str, word: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import tempfile
 from collections.abc import Callable, Iterable
@@ -16,8 +17,10 @@ from .detect.verdict import Verdicts
 from .errors import UnknownName, UsageError
 from .labs.spec import LabSpec
 from .ranks.faults import Fault
+from .ranks.hosts import hosts as hosts_up
 from .ranks.join import Place, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
+from .ranks.links import Links, links
 from .record import measures, store
 from .record.baseline import write_baseline
 from .record.measures import Quantity
@@ -74,6 +77,10 @@ class Lab:
         record_dir: Path | str | None = None,
         deadline_s: float = DEADLINE_S,
         faults: Iterable[Fault] = (),
+        hosts: int | None = None,
+        link: str | float | None = None,
+        latency_ms: float | None = None,
+        emulate_link: bool = False,
         control: Control | None = None,
         on_progress: OnProgress | None = None,
         **settings: Any,
@@ -90,6 +97,10 @@ class Lab:
             record_dir: a new folder for the record; the user's cache if None.
             deadline_s: for each launch, then RankTimeout.
             faults: planned faults, for the run under study.
+            hosts: network stacks on this machine to spread the ranks over; the lab's default if None, 1 for none.
+            link: rate of each host's link, as in "400mbit" or in bits per second; the lab's default if None.
+            latency_ms: added to each packet on its way out of a host, in milliseconds.
+            emulate_link: delay collectives instead of making network stacks; what follows from it is `simulated`.
             control: to stop from another thread.
             on_progress: called with the role of the launch and its Progress, on this thread.
             settings: the lab's configuration, by name.
@@ -109,6 +120,7 @@ class Lab:
             backend=backend,
             deadline_s=deadline_s,
             faults=faults,
+            links=_links(self.spec, place, _ranks(ranks, place, self.spec.ranks), hosts, link, latency_ms, emulate_link),
             control=control,
             on_progress=on_progress,
         )
@@ -119,9 +131,10 @@ class Lab:
             help_along(plans, request, place)
             return None  # type: ignore[return-value]
         folder = store.new_folder(record_dir, f"{self.spec.slug}-{chosen.name}")
-        runs = execute(plans, request, folder, placement, place)
+        with hosts_up(request.links) if request.links else contextlib.nullcontext() as up:
+            runs = execute(plans, request, folder, placement, place, up.seats if up else None)
         head = next(iter(runs.values())).ranks[0].head
-        provenance = provenance_of(head, request.seed)
+        provenance = provenance_of(head, request.seed, up.network if up else None)
         record = Record(self.spec.slug, chosen.name, asdict(config), provenance, runs, folder)
         if self.spec.baseline is not None:
             return self._keep_baseline(record)
@@ -323,3 +336,28 @@ def _ranks(ranks: Any, place: Place | None, default: int) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_RANKS:
         raise UsageError(f"ranks must be a whole number from 1 to {MAX_RANKS}; given {count!r}")
     return count
+
+
+def _links(
+    spec: LabSpec,
+    place: Place | None,
+    ranks: int,
+    hosts: int | None,
+    link: str | float | None,
+    latency_ms: float | None,
+    emulate: bool,
+) -> Links | None:
+    """The hosts and links of a run: the caller's, else the lab's where the ranks are enough for them."""
+    if place is not None:
+        if hosts is not None or link is not None or latency_ms is not None or emulate:
+            raise UsageError(
+                "hosts and links of one machine were asked for, but torchrun started the ranks where they are; leave hosts, "
+                "link and latency out, or run without torchrun"
+            )
+        return None
+    if hosts is None and link is None and latency_ms is None and not emulate and ranks < spec.hosts:
+        return None  # a lab of two hosts, run on one rank
+    hosts = spec.hosts if hosts is None else hosts
+    if link is None and hosts > 1:
+        link = spec.link
+    return links(ranks, hosts, link, latency_ms, emulate)

@@ -14,11 +14,13 @@ from .errors import RecordError
 from .labs.spec import RunPlan
 from .ranks.backend import Placement, choose, threads_per_rank, usable_cores, visible_gpus
 from .ranks.faults import Fault
+from .ranks.hosts import Seats
 from .ranks.join import Place, run_joined
 from .ranks.launch import Control, Launched, Progress, launch
+from .ranks.links import Links
 from .record import store
 from .record.baseline import Baseline, read_baseline
-from .record.schema import Head, Provenance, Run
+from .record.schema import Head, Network, Provenance, Run
 
 OnProgress = Callable[[str, Progress], None]
 
@@ -30,6 +32,7 @@ class Request:
     Attributes:
         ranks: of the run under study.
         seed, device, backend, deadline_s, faults: as for `Lab.run`.
+        links: hosts on this machine, and the links between them; None for the machine itself.
         control: to stop from another thread.
         on_progress: called with the role of a launch and its progress.
     """
@@ -40,6 +43,7 @@ class Request:
     backend: str | None
     deadline_s: float
     faults: tuple[Fault, ...] = ()
+    links: Links | None = None
     control: Control | None = None
     on_progress: OnProgress | None = None
 
@@ -50,9 +54,18 @@ class Request:
 
 
 def execute(
-    plans: list[RunPlan], request: Request, folder: Path, placement: Placement, place: Place | None
+    plans: list[RunPlan],
+    request: Request,
+    folder: Path,
+    placement: Placement,
+    place: Place | None,
+    seats: Seats | None = None,
 ) -> dict[str, Run]:
-    """Run every plan, each in a folder of its role. *Called on* the parent, or on rank 0 under torchrun."""
+    """Run every plan, each in a folder of its role. *Called on* the parent, or on rank 0 under torchrun.
+
+    Args:
+        seats: hosts that are up, for the plans that want a network.
+    """
     runs = {}
     for plan in plans:
         where = folder / plan.role
@@ -61,7 +74,7 @@ def execute(
             launched = _joined(plan, request, place, where)
             assert launched is not None  # rank 0
         else:
-            launched = _launched(plan, request, placement, where)
+            launched = _launched(plan, request, placement, where, seats)
         runs[plan.role] = store.read_run(where, plan.role, launched.wall_s, launched.attempts)
     return runs
 
@@ -87,8 +100,9 @@ def _joined(plan: RunPlan, request: Request, place: Place, folder: Path | None) 
     )
 
 
-def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path) -> Launched:
+def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path, seats: Seats | None) -> Launched:
     tell = request.on_progress
+    seated = seats is not None and plan.network and plan.group and plan.ranks >= seats.network.hosts > 1
     return launch(
         plan.program,
         plan.task,
@@ -100,6 +114,7 @@ def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Pat
         threads=plan.threads or threads_per_rank(request.ranks),
         deadline_s=request.deadline_s,
         group=plan.group,
+        seats=seats if seated else None,
         faults=request.faults if plan.role == "variant" else (),
         control=request.control,
         on_progress=None if tell is None else lambda progress: tell(plan.role, progress),
@@ -120,7 +135,7 @@ def kept_baseline(head: Head, provenance: Provenance) -> Baseline | None:
     return None
 
 
-def provenance_of(head: Head, seed: int) -> Provenance:
+def provenance_of(head: Head, seed: int, network: Network | None = None) -> Provenance:
     """What was measured here and now, on the device that a rank used."""
     import torch
 
@@ -137,4 +152,5 @@ def provenance_of(head: Head, seed: int) -> Provenance:
         labkit=__version__,
         python=platform.python_version(),
         system=system_name(),
+        network=network,
     )

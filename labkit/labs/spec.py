@@ -37,6 +37,7 @@ class RunPlan:
         task: handed to each rank as `context.config`.
         ranks: how many.
         group: whether the ranks form a process group.
+        network: whether it runs on the hosts and links that the run was given; a launch of one rank never does.
         threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
     """
 
@@ -45,6 +46,7 @@ class RunPlan:
     task: Any
     ranks: int
     group: bool = True
+    network: bool = True
     threads: int | None = None
 
 
@@ -90,6 +92,7 @@ class LabSpec:
         symptom: what a person would see, in one sentence.
         minutes: for a learner.
         ranks: the default number.
+        hosts, link: the default number of hosts on one machine, and the rate of each host's link.
         config: a frozen dataclass whose fields carry `help`, and `low`, `high` or `choices`, as metadata.
         variants: the first is the default.
         detectors: which questions are asked of a record, the lab's own first.
@@ -131,6 +134,8 @@ class LabSpec:
     baseline: Callable[[Any], Any] | None = None
     invariants: Callable[[Any], list[str]] | None = None
     captures: tuple[Capture, ...] = ()
+    hosts: int = 1
+    link: str = ""
     needs_gpu: tuple[str, ...] = ()
     simulated: tuple[str, ...] = ()
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..record.probe import Probe
+from ..record.schema import Network
+from .hosts import bytes_on
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +29,7 @@ class RankContext:
         seed: the run's seed; what is derived from it, the program decides.
         folder: the run's folder, the same for all ranks of a host.
         probe: this rank's probe.
+        network: the hosts of one machine and the links between them, if the run was given such.
         expect_steps: tell the progress bar how many steps are to come.
     """
 
@@ -41,6 +45,16 @@ class RankContext:
     folder: Path
     probe: Probe
     expect_steps: Callable[[int], None]
+    network: Network | None = None
+
+    def wire_bytes(self) -> tuple[int, int] | None:
+        """(received, sent) bytes of this host's interface so far, of all its ranks, headers included.
+
+        Of the interface that gloo was told to use, other than loopback; None where there is none, or where the link is
+        emulated. On a machine that others share, their traffic counts too.
+        """
+        name = os.environ.get("GLOO_SOCKET_IFNAME", "")
+        return None if name in ("", "lo", "lo0") else bytes_on(name)
 
 
 def worker_options(num_workers: int) -> dict[str, Any]:
@@ -53,7 +67,6 @@ def worker_options(num_workers: int) -> dict[str, Any]:
 def die_with_parent(_worker_id: int = 0) -> None:
     """Ask the kernel to end this process when its parent dies (Linux; elsewhere torch's own check takes 5 s)."""
     import ctypes
-    import os
     import signal
     import sys
 

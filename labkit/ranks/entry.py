@@ -24,12 +24,14 @@ from multiprocessing import connection, process
 from pathlib import Path
 from typing import Any
 
+from ..errors import LaunchError
 from ..record.probe import Probe
 from ..record.store import rank_file
 from .board import Board, RankState, own_identity
 from .context import RankContext, die_with_parent
 from .faults import Fault, FaultInjector
 from .job import Job, board_file, error_file, output_file, stack_file, value_file
+from .links import local_rank_of
 from .stacks import where_raised
 
 LEAVE_GRACE_S = 1.0
@@ -52,6 +54,7 @@ def enter(job: Job) -> None:
     """Live one rank's life. *Called on* every rank, by the elastic agent, in a process of its own."""
     gc.freeze()  # what the warm server loaded is shared: a collection here would copy its pages (0.5-0.75 s a launch)
     rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    refused = _take_seat(job, rank)  # first of all: it wants a process of one thread, and forgets the parent's death
     os.setpgid(0, 0)  # a process group of its own, so that its children can be ended with it, also after its death
     die_with_parent()  # which is the warm server: without it nobody here learns how a rank ends
     _die_with_launcher()
@@ -68,6 +71,10 @@ def enter(job: Job) -> None:
     try:
         _own_streams_and_signals(job.folder, rank)
         _take_environment(job.env)
+        if refused is not None:
+            raise refused
+        if job.seats is not None:
+            os.environ.update(job.seats.environment(rank, job.world_size))
         # processes that the program starts are started as in any program, not from the warm server
         multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
         import cloudpickle
@@ -97,6 +104,16 @@ def run_program(program: Callable[[RankContext], Any], context: RankContext) -> 
         if exit_.code not in (None, 0):
             raise RuntimeError(f"the program called sys.exit({exit_.code!r})") from exit_
         return None
+
+
+def _take_seat(job: Job, rank: int) -> LaunchError | None:
+    """Move into this rank's host; what stood in the way is raised later, where it can be told."""
+    try:
+        if job.seats is not None:
+            job.seats.enter(rank, job.world_size)
+    except LaunchError as error:
+        return error
+    return None
 
 
 def _die_with_launcher() -> None:
@@ -159,10 +176,18 @@ def _join(job: Job, config: Any, board: Board, rank: int, attempt: int) -> tuple
         path = str(job.folder / f"store.{attempt}")
         store = dist.FileStore(path, job.world_size)  # pyright: ignore[reportPrivateImportUsage]
         timeout = group_timeout(job.deadline_s)
-        dist.init_process_group(job.placement.backend, store=store, rank=rank, world_size=job.world_size, timeout=timeout)
+        backend = job.placement.backend
+        if job.seats is not None and job.seats.network.way == "emulated":
+            from . import emulated
+
+            backend = emulated.register(job.seats.network, job.world_size)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=job.world_size, timeout=timeout)
         dist.barrier()
     backend = job.placement.backend if job.group else "none"
-    return make_context(job, config, rank, rank, attempt, device, backend, rank_file(job.folder, rank, attempt), board=board)
+    local = rank if job.seats is None else local_rank_of(rank, job.world_size, job.seats.network.hosts)
+    return make_context(
+        job, config, rank, local, attempt, device, backend, rank_file(job.folder, rank, attempt), board=board
+    )
 
 
 def make_context(
@@ -183,6 +208,7 @@ def make_context(
         if board is not None:
             board.put(rank, faults=board.row(rank).faults + 1)
 
+    host = job.seats.host_name(rank, job.world_size) if job.seats else socket.gethostname()
     injector = FaultInjector(job.faults, rank, attempt, announce)
 
     def on_step(step: int) -> None:
@@ -195,7 +221,7 @@ def make_context(
         rank=rank,
         local_rank=local_rank,
         world_size=job.world_size,
-        host=socket.gethostname(),
+        host=host,
         attempt=attempt,
         device=str(device),
         backend=backend,
@@ -211,7 +237,7 @@ def make_context(
         rank=rank,
         local_rank=local_rank,
         world_size=job.world_size,
-        host=socket.gethostname(),
+        host=host,
         attempt=attempt,
         device=device,
         backend=backend,
@@ -220,6 +246,7 @@ def make_context(
         folder=job.folder,
         probe=probe,
         expect_steps=expect_steps,
+        network=job.seats.network if job.seats else None,
     )
     return context, probe
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .backend import Placement
 from .faults import Fault
+from .hosts import Seats
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Job:
         deadline_s: after which the launcher ends the run; collectives wait longer, so that stacks are taken first.
         faults: planned faults.
         group: whether to join a process group (False for one-process references).
+        seats: the hosts that the ranks sit on; None for the machine itself.
         env: the launching process's environment: the warm server's is as old as the server.
     """
 
@@ -37,6 +39,7 @@ class Job:
     deadline_s: float
     faults: tuple[Fault, ...] = ()
     group: bool = True
+    seats: Seats | None = None
     env: dict[str, str] = field(default_factory=dict)
 
 

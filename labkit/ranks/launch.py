@@ -23,6 +23,7 @@ from .backend import Placement, choose, threads_per_rank, visible_gpus
 from .board import Board, RankState, started_ticks
 from .ending import end_launch
 from .faults import Fault
+from .hosts import Seats
 from .job import Job, board_file, value_file
 
 MAX_RANKS = 256
@@ -100,6 +101,7 @@ def launch(
     max_restarts: int = 0,
     faults: tuple[Fault, ...] = (),
     group: bool = True,
+    seats: Seats | None = None,
     control: Control | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Launched:
@@ -120,6 +122,7 @@ def launch(
         max_restarts: attempts after a failure, by the elastic agent.
         faults: planned faults.
         group: False for a program that uses no process group.
+        seats: the hosts that the ranks sit on, as `hosts` gives them; None for the machine itself.
         control: to stop the run from another thread.
         on_progress: called about every 20 ms while the ranks run, on the calling thread.
 
@@ -141,6 +144,7 @@ def launch(
         deadline_s=deadline_s,
         faults=faults,
         group=group,
+        seats=seats,
         env=dict(os.environ),
     )
     control = control or Control()

@@ -19,6 +19,7 @@ SCHEMA_VERSION = 1
 
 Lane = Literal["compute", "comm", "data", "checkpoint", "idle"]
 Source = Literal["measured", "recorded", "simulated", "quoted"]
+Way = Literal["root", "user", "emulated"]
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
@@ -139,6 +140,56 @@ class Run(msgspec.Struct, frozen=True):
         return self.ranks[0].head.facts.get(name, default)
 
 
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """The hosts that a run was spread over, on one machine, and the link of each to all others.
+
+    `way` says what a host was: a network namespace, made as root or as an ordinary user, or nothing but a delay added
+    to each collective ("emulated"). Rates are of one direction of one host's link, headers included.
+    """
+
+    hosts: int
+    way: Way
+    rate_bits_per_s: float = 0.0
+    """What was asked for; 0 for a link that is not limited."""
+    achieved_bits_per_s: float = 0.0
+    """What a plain TCP stream between two hosts got, measured when they came up; 0 where nothing was to measure."""
+    latency_s: float = 0.0
+    """Added to each packet, on its way out of a host."""
+    reason: str = ""
+    """Why the hosts are emulated."""
+
+    @property
+    def source(self) -> Source:
+        """Of all that this link makes of a run."""
+        return "simulated" if self.way == "emulated" else "measured"
+
+    @property
+    def made(self) -> str:
+        """How the hosts came to be, as a sentence."""
+        if self.way == "emulated":
+            return (
+                f"The link is emulated, a delay added to each collective ({self.reason}); what follows from it is simulated."
+            )
+        who = "root" if self.way == "root" else "an ordinary user"
+        return f"The {self.hosts} hosts are network namespaces, made as {who}; the rate was measured as they came up."
+
+    def label(self) -> str:
+        """One line, as figures print it."""
+        limit = f"{said_rate(self.rate_bits_per_s)} links" if self.rate_bits_per_s else "unlimited links"
+        late = f" with {self.latency_s * 1e3:g} ms" if self.latency_s else ""
+        if self.way == "emulated":
+            return f"{self.hosts} hosts, {limit}{late} (simulated)"
+        return f"{self.hosts} hosts, {limit}{late} ({said_rate(self.achieved_bits_per_s)} measured)"
+
+
+def said_rate(bits_per_s: float) -> str:
+    """A rate as a person writes it: "400 Mbit/s"."""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bits_per_s >= size:
+            return f"{bits_per_s / size:.3g} {unit}"
+    return f"{bits_per_s:.3g} bit/s"
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Where the numbers come from. Every number that a person sees carries one."""
 
@@ -152,6 +203,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     labkit: str = ""
     python: str = ""
     system: str = ""
+    network: Network | None = None
 
     def label(self) -> str:
         """One line, as figures print it."""
@@ -160,6 +212,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
             self.device,
             f"{self.world_size} rank{'s' * (self.world_size != 1)}",
             "" if self.backend == "none" else self.backend,
+            self.network and self.network.label(),
             self.torch and f"torch {self.torch}",
             "" if self.seed is None else f"seed {self.seed}",
         ]
@@ -184,6 +237,11 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     def run(self) -> Run:
         """The run under study."""
         return self.runs.get("variant") or next(iter(self.runs.values()))
+
+    @property
+    def network(self) -> Network | None:
+        """The hosts and links that the run was spread over, or None."""
+        return self.provenance.network
 
     def __repr__(self) -> str:
         run = self.run

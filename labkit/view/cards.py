@@ -82,6 +82,7 @@ def record_card(record: Record) -> str:
         f"<div><strong>{escape(record.lab)} / {escape(record.variant)}</strong>: {run.ranks_said}, {steps} steps, "
         f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
         f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
+        + (f"<div style='{_SMALL}'>{escape(record.network.made)}</div>" if record.network else "")
     )
 
 

@@ -55,6 +55,8 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
     for name, default, meaning in settings:
         table.add_row(name, str(default), meaning)
     console.print(table)
+    if spec.hosts > 1:
+        console.print(f"\nUnless told otherwise (--hosts, --link): {spec.hosts} hosts, each with a link of {spec.link}.")
 
 
 def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any) -> None:
@@ -66,9 +68,10 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     table.add_column()
     for name, quantity in measures.items():
         table.add_row(name, str(quantity) + (f"  ({quantity.source})" if quantity.source else ""))
+    made = record.network.made if record.network else ""
     console.print(
         Panel(
-            Group(table, Text(record.provenance.label(), style="dim")),
+            Group(table, *(Text(line, style="dim") for line in (record.provenance.label(), made) if line)),
             title=f"{record.lab} / {record.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s",
             title_align="left",
         )
