@@ -89,9 +89,20 @@ def split(step: Step) -> Split:
     )
 
 
+def is_alone(step: Step) -> bool:
+    """Whether a step only computes, beside the run, to compare with."""
+    return bool(step.counts.get("alone"))
+
+
+def training_steps(run: Run) -> list[tuple[Step, ...]]:
+    """By step: that step on every rank; those that compute alone are left out."""
+    steps = zip(*(log.steps for log in run.ranks), strict=False)
+    return [of_ranks for of_ranks in steps if not is_alone(of_ranks[0])]
+
+
 def warm_up(run: Run) -> int:
     """Steps at the beginning that are not measured: as declared, else two, in which DDP sets its buckets up."""
-    declared, steps = run.fact("warm_up"), min((len(log.steps) for log in run.ranks), default=0)
+    declared, steps = run.fact("warm_up"), len(training_steps(run))
     if isinstance(declared, int) and not isinstance(declared, bool):
         return min(declared, steps)
     return min(2, max(0, steps - 1))
@@ -99,8 +110,17 @@ def warm_up(run: Run) -> int:
 
 def measured_steps(run: Run) -> list[tuple[Step, ...]]:
     """By step, after the warm-up: that step on every rank."""
-    steps = list(zip(*(log.steps for log in run.ranks), strict=False))
-    return steps[warm_up(run) :]
+    return training_steps(run)[warm_up(run) :]
+
+
+def alone_steps(run: Run) -> list[tuple[Step, ...]]:
+    """By step: the same computing with nothing sent, on every rank."""
+    return [of_ranks for of_ranks in zip(*(log.steps for log in run.ranks), strict=False) if is_alone(of_ranks[0])]
+
+
+def longest_s(of_ranks: tuple[Step, ...]) -> float:
+    """Seconds of a step: the longest of the ranks'."""
+    return max(step.end_ns - step.start_ns for step in of_ranks) / 1e9
 
 
 @dataclass(frozen=True)
@@ -182,18 +202,17 @@ class Reductions:
 
 def reductions(run: Run) -> Reductions | None:
     """How often gradients were reduced; None where no DDP module was watched."""
-    log = run.ranks[0]
-    watched = [step for step in log.steps if step.counts.get("backwards")]
+    watched = [of_ranks[0] for of_ranks in training_steps(run) if of_ranks[0].counts.get("backwards")]
     if not watched:
         return None
-    measured = [step for step in watched if step.step >= warm_up(run)] or watched
+    measured = [step for (step, *_) in measured_steps(run) if step.counts.get("backwards")] or watched
     updates = [max(1, step.counts.get("optimizer_steps", 1)) for step in measured]
     forward, backward = _series(watched, "sync_at_forward"), _series(watched, "sync_at_backward")
     return Reductions(
         passes=float(np.median([step.counts["backwards"] / n for step, n in zip(measured, updates, strict=True)])),
         reduced=float(np.median([step.counts.get("reductions", 0) / n for step, n in zip(measured, updates, strict=True)])),
         steps=len(watched),
-        never=not any(step.counts.get("reductions") for step in log.steps),
+        never=not any(step.counts.get("reductions") for step in watched),
         in_no_sync_forward=float(np.mean(forward == 0)) if len(forward) else 0.0,
         in_no_sync_backward=float(np.mean(backward == 0)) if len(backward) else 0.0,
         kept_in_vain=int(((forward == 1) & (backward == 0)).sum()) if len(forward) == len(backward) else 0,
@@ -214,7 +233,7 @@ class Buckets:
 
 def buckets(run: Run, step: Step | None = None) -> Buckets | None:
     """The buckets of the last reduction (of a step, if given) on rank 0; None where none was seen."""
-    steps = [step] if step is not None else [s for s in run.ranks[0].steps[warm_up(run) :]] or list(run.ranks[0].steps)
+    steps = [step] if step is not None else [of_ranks[0] for of_ranks in measured_steps(run) or training_steps(run)]
     for of in reversed(steps):
         passes = of.series.get("bucket_pass")
         if passes:

@@ -10,13 +10,14 @@ from .ceilings import MIN_SIZES, LinkFit, fit_link
 from .measures import Quantity
 from .measures_overlap import (
     Exposure,
+    alone_steps,
     buckets,
     ddp_fact,
     exposure,
     is_sweep,
+    longest_s,
     measured_steps,
     reductions,
-    split,
     weights_equal_on_ranks,
 )
 from .overlap_model import Gradients, Link, Predicted, predict
@@ -31,23 +32,28 @@ class Alone:
     """The parts of a step, each measured by itself.
 
     Attributes:
-        compute_s: a step in which nothing is sent, the median.
-        comm_s: one all-reduce of all gradients, the median; None where one rank ran.
+        compute_s: by step: in which nothing is sent, in turn with the measured steps; empty where not measured.
+        comm_s: one all-reduce of all gradients, the median; None where it was not measured.
     """
 
-    compute_s: float
+    compute_s: np.ndarray
     comm_s: float | None
 
 
-def parts_alone(record: Record) -> Alone | None:
-    """The parts of a record's step by themselves; None where they were not measured."""
-    compute = record.runs.get("compute")
-    if compute is None or not measured_steps(compute):
-        return None
-    steps = [max(step.end_ns - step.start_ns for step in of_ranks) for of_ranks in measured_steps(compute)]
+def parts_alone(record: Record) -> Alone:
+    """The parts of a record's step by themselves, as far as they were measured."""
     link = record.runs.get("link")
     repeats = link_repeats(link) if link is not None else {}
-    return Alone(float(np.median(steps)) / 1e9, float(np.median(repeats[max(repeats)])) if repeats else None)
+    seconds = [longest_s(of_ranks) for of_ranks in alone_steps(record.run)]
+    return Alone(np.array(seconds), float(np.median(repeats[max(repeats)])) if repeats else None)
+
+
+def more_than_computing_s(record: Record) -> float | None:
+    """Seconds by which a step is longer than computing alone: the median over steps and those in turn with them."""
+    steps, alone = [longest_s(of_ranks) for of_ranks in measured_steps(record.run)], parts_alone(record).compute_s
+    if not len(alone) or len(alone) != len(steps):
+        return None
+    return float(np.median(np.array(steps) - alone))
 
 
 def link_of(record: Record) -> LinkFit | None:
@@ -60,8 +66,11 @@ def link_of(record: Record) -> LinkFit | None:
 
 
 def gradients_of(run: Run) -> Gradients | None:
-    """When each gradient was ready where nothing was sent, by the median step of rank 0; None where it was not watched."""
-    steps = [of_ranks[0] for of_ranks in measured_steps(run) if of_ranks[0].series.get("param_ready_ns")]
+    """When each gradient was ready where nothing was sent, by the median step of rank 0; None where it was not watched.
+
+    Of several micro-batches the last backward pass, the one that reduces, counts; all before it is `other_s`.
+    """
+    steps = [of_ranks[0] for of_ranks in alone_steps(run) if of_ranks[0].series.get("param_ready_ns")]
     if not steps:
         return None
     first = steps[0].series
@@ -102,8 +111,7 @@ class Tried:
 
 def model_of(record: Record) -> tuple[Gradients, Link] | None:
     """What the model of queueing buckets needs, from a record's own parts; None where they were not measured."""
-    compute = record.runs.get("compute")
-    gradients, fit = gradients_of(compute) if compute is not None else None, link_of(record)
+    gradients, fit = gradients_of(record.run), link_of(record)
     if gradients is None or fit is None:
         return None
     return gradients, Link(fit.world_size, fit.alpha_s, fit.bytes_per_s)
@@ -119,7 +127,7 @@ def sweep_of(record: Record) -> list[Tried]:
     found = []
     for cap, steps in of_cap.items():
         made = buckets(record.run, steps[-1][0])
-        seconds = np.array([max(step.end_ns - step.start_ns for step in of_ranks) for of_ranks in steps]) / 1e9
+        seconds = np.array([longest_s(of_ranks) for of_ranks in steps])
         expected = predict(*parts, max(1.0, cap * MIB)) if parts is not None else None
         found.append(Tried(cap, len(made.num_bytes) if made else 0, seconds, expected))
     return sorted(found, key=lambda tried: tried.buckets)
@@ -150,7 +158,7 @@ def overlap_measures(record: Record) -> dict[str, Quantity]:
 
 def _of_buckets(run: Run) -> dict[str, Quantity]:
     made = buckets(run)
-    by_hand = [step.counts.get("all_reduce", 0) for step in run.ranks[0].steps]
+    by_hand = [of_ranks[0].counts.get("all_reduce", 0) for of_ranks in measured_steps(run)]
     if made is not None:
         found = {"collectives_per_reduction": Quantity(len(made.num_bytes), "collectives")}
         return found | {"largest_bucket": Quantity(int(made.num_bytes.max()), "bytes")}
@@ -158,21 +166,15 @@ def _of_buckets(run: Run) -> dict[str, Quantity]:
 
 
 def _of_time(record: Record, seen: Exposure | None, times: int) -> dict[str, Quantity]:
-    steps = [[split(step) for step in of_ranks] for of_ranks in measured_steps(record.run)]
+    steps = [longest_s(of_ranks) for of_ranks in measured_steps(record.run)]
     if not steps:
         return {}
-    step_s = float(np.median([max(part.step_ns for part in parts) for parts in steps])) / 1e9
-    found = {"step_time": _ms(step_s)}
-    alone = parts_alone(record)
-    if alone is not None:
-        found["compute_alone"] = _ms(alone.compute_s)
-    if alone is not None and alone.comm_s is not None:
-        found["communication_alone"] = _ms(alone.comm_s)
+    found = {"step_time": _ms(float(np.median(steps)))} | _alone(record)
+    more, comm_s = more_than_computing_s(record), parts_alone(record).comm_s
+    if more is not None and comm_s and times:
+        found["hidden"] = Quantity(1 - more / (times * comm_s), "of communication alone")
     if seen is None:
         return found
-    if alone is not None and alone.comm_s and times:
-        hidden = 1 - (step_s - alone.compute_s) / (times * alone.comm_s)
-        found["hidden"] = Quantity(hidden, "of communication alone")
     exposed, union, total = (float(np.median(a)) for a in (seen.exposed_s, seen.comm_s, seen.sum_s))
     found["exposed"] = _ms(exposed)
     found["exposed_share"] = Quantity(float(np.median(seen.exposed_s / seen.step_s)), "of the step")
@@ -188,17 +190,19 @@ def _of_sweep(record: Record) -> dict[str, Quantity]:
     tried = sweep_of(record)
     if not tried:
         return {}
-    best, parts = min(tried, key=lambda one: one.median_s), parts_alone(record)
+    best = min(tried, key=lambda one: one.median_s)
     found = {f"step_time_{one.buckets}_buckets": _ms(one.median_s) for one in tried}
     found["best_bucket"] = Quantity(best.cap_mib, "MiB") if best.cap_mib else Quantity("a parameter each")
     if best.predicted is not None:
         errors = [one.predicted.step_s / one.median_s - 1 for one in tried if one.predicted is not None]
         found["prediction_off_by"] = Quantity(float(np.abs(errors).max()), "of the step", "simulated")
-    if parts is not None:
-        found["compute_alone"] = _ms(parts.compute_s)
-        if parts.comm_s is not None:
-            found["communication_alone"] = _ms(parts.comm_s)
-    return found
+    return found | _alone(record)
+
+
+def _alone(record: Record) -> dict[str, Quantity]:
+    alone = parts_alone(record)
+    found = {"compute_alone": _ms(float(np.median(alone.compute_s)))} if len(alone.compute_s) else {}
+    return found | ({"communication_alone": _ms(alone.comm_s)} if alone.comm_s is not None else {})
 
 
 def _of_wire(run: Run, gradient_bytes: int) -> dict[str, Quantity]:

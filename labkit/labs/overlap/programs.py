@@ -1,4 +1,4 @@
-"""The variants, and what the ranks of a launch do: train, compute alone, communicate alone.
+"""The variants, and what the ranks of a launch do: train, compute alone in turn, communicate alone.
 
 A variant is two functions: how the model is wrapped, and how the gradients of a step are made. They are all that differs.
 """
@@ -124,37 +124,59 @@ class Task:
 
 
 def plan(variant: str, config: Config, ranks: int) -> list[RunPlan]:
-    """The variant's launch, then its parts alone: the same computing without a link, and the link without computing."""
+    """The variant's launch, and one of its link alone; computing alone is measured in turn with the variant's steps."""
     task = Task(config, PROGRAMS[variant])
     program = sweep if variant == "bucket-sweep" else train
     plans = [RunPlan(role="variant", program=program, task=task, ranks=ranks)]
-    if config.parts_alone:
-        plans.append(RunPlan(role="compute", program=compute_alone, task=task, ranks=ranks))
-        if ranks > 1:
-            plans.append(RunPlan(role="link", program=communicate_alone, task=task, ranks=ranks))
+    if config.parts_alone and ranks > 1:
+        plans.append(RunPlan(role="link", program=communicate_alone, task=task, ranks=ranks))
     return plans
 
 
 def train(context: RankContext) -> None:
     """Train data-parallel, watched. *Called on* every rank.
 
-    Collectives: DDP's broadcast of the weights, then those of the variant in each step.
+    Collectives: DDP's broadcast of the weights, then those of the variant in each step; a barrier after each step that
+    computes alone.
     """
     task: Task = context.config
     config = task.config
+    twin = Twin(context) if config.parts_alone else None
     model = task.program.wrap(build_model(config, context.seed).to(context.device), config)
-    _declare(context, task, warm_up=min(2, config.steps - 1))
+    warm_up = min(2, config.steps - 1)
     watch = watch_ddp(model, context.probe)
+    _declare(context, task, warm_up)
     optimizer = torch.optim.SGD(model.parameters(), lr=config.lr)
-    context.expect_steps(config.steps)
-    for batches in micro_batches(config, context, config.steps):
+    context.expect_steps(config.steps + (config.steps - warm_up if twin else 0))
+    for number, batches in enumerate(micro_batches(config, context, config.steps)):
         _step(context, model, task.program.gradients, optimizer, batches)
+        if twin and number >= warm_up:
+            twin.step(context, batches)
     watch.close()
     keep_weights(model, context.probe)
 
 
+class Twin:
+    """The same computing with nothing sent: an equal model whose every pass runs in no_sync.
+
+    Its steps come in turn with those of the variant, so that whatever else the machine does meets both alike.
+    """
+
+    def __init__(self, context: RankContext) -> None:
+        config = context.config.config
+        self._model = DDP(build_model(config, context.seed).to(context.device))
+        self._watch = watch_ddp(self._model, context.probe, parameters=True)
+        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=config.lr)
+
+    def step(self, context: RankContext, batches: Batches) -> None:
+        """One step, which counts as `alone`; then ranks wait for each other, so that the next one begins on all at once."""
+        _step(context, self._model, no_sync_around_all, self._optimizer, batches, alone=1)
+        if context.world_size > 1:
+            dist.barrier()
+
+
 def _step(
-    context: RankContext, model: Any, gradients: Callable, optimizer: Any, batches: Batches, cap: float | None = None
+    context: RankContext, model: Any, gradients: Callable, optimizer: Any, batches: Batches, *, alone: int = 0, cap: float | None = None
 ) -> None:
     """One step, from its first forward pass to the optimizer's."""
     probe = context.probe
@@ -162,6 +184,7 @@ def _step(
     def average(gradient: torch.Tensor) -> None:
         _average(probe, gradient, context.world_size)
 
+    before = context.wire_bytes() if context.local_rank == 0 else None
     probe.begin_step()
     losses: list[torch.Tensor] = []
     gradients(model, batches, _keeping(losses, len(batches)), average)
@@ -169,7 +192,12 @@ def _step(
         optimizer.step()
         optimizer.zero_grad()
     probe.count("optimizer_steps")
-    probe.count("micro_batches", len(batches))
+    if alone:
+        probe.count("alone")
+    after = context.wire_bytes() if before else None
+    if before and after:
+        probe.count("wire_received_bytes", after[0] - before[0])
+        probe.count("wire_sent_bytes", after[1] - before[1])
     probe.scalar("loss_local", torch.stack(losses).sum().item())
     probe.scalar("batch_samples", sum(len(labels) for _, labels in batches))
     if cap is not None:
@@ -195,22 +223,9 @@ def _average(probe: Probe, gradient: torch.Tensor, world_size: int) -> None:
     dist.all_reduce(gradient)
     probe.add_span("all_reduce", "comm", start, time.monotonic_ns())
     probe.count("all_reduce")
-    probe.count("all_reduce_bytes", gradient.numel() * gradient.element_size())
-
-
-def compute_alone(context: RankContext) -> None:
-    """The same computing, with nothing sent: every pass in no_sync. *Called on* every rank. Collectives: DDP's broadcast."""
-    task: Task = context.config
-    config = task.config
-    steps = min(config.steps, 4)
-    model = DDP(build_model(config, context.seed).to(context.device))
-    _declare(context, task, warm_up=min(1, steps - 1))
-    watch = watch_ddp(model, context.probe, parameters=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=config.lr)
-    context.expect_steps(steps)
-    for batches in micro_batches(config, context, steps):
-        _step(context, model, no_sync_around_all, optimizer, batches)
-    watch.close()
+    num_bytes = gradient.numel() * gradient.element_size()
+    probe.count("all_reduce_bytes", num_bytes)
+    probe.series("by_hand_bytes", [num_bytes])
 
 
 def communicate_alone(context: RankContext) -> None:
@@ -252,6 +267,7 @@ def sweep(context: RankContext) -> None:
     config = task.config
     total = sum(p.numel() * p.element_size() for p in build_model(config, context.seed).parameters())
     caps = [*caps_to_try(total), *([config.also_mb] if config.also_mb else [])]
+    twin = Twin(context) if config.parts_alone else None
     models = []
     for cap in caps:
         model = DDP(build_model(config, context.seed).to(context.device), bucket_cap_mb=cap or ONE_A_PARAMETER)
@@ -259,13 +275,15 @@ def sweep(context: RankContext) -> None:
         models.append((cap, model, watch, torch.optim.SGD(model.parameters(), lr=config.lr)))
     rounds = max(1, config.steps // 2)
     _declare(context, task, warm_up=2 * len(caps))
-    context.expect_steps((2 + rounds) * len(caps))
+    context.expect_steps((2 + rounds) * len(caps) + (rounds if twin else 0))
     for _, model, _, _ in models:
         for (batch,) in micro_batches(config, context, 2, batch=2):
             loss_of(model, batch).backward()  # the watch makes it a step
     for batches in micro_batches(config, context, rounds):
         for cap, model, _, optimizer in models:
-            _step(context, model, each_pass_reduces, optimizer, batches, cap)
+            _step(context, model, each_pass_reduces, optimizer, batches, cap=cap)
+        if twin:
+            twin.step(context, batches)
     for _, _, watch, _ in models:
         watch.close()
 
