@@ -65,7 +65,9 @@ def detect(record: Record) -> Verdict:
     worst = int(who[0])
     others = f" (and {', '.join(f'rank {rank}' for rank in sorted(who[1:]))})" if len(who) > 1 else ""
     start = float(np.median([one.late_at_start_s[worst] for one in seen]))
-    begins = "before its backward pass, in its forward pass or its input" if start > middle[worst] / 2 else "in its backward pass"
+    begins = (
+        "before its backward pass, in its forward pass or its input" if start > middle[worst] / 2 else "in its backward pass"
+    )
     return _answer(
         "found",
         evidence | {"late_when_backward_begins": Quantity(start * 1e3, "ms")},

@@ -24,7 +24,9 @@ def detect(record: Record) -> Verdict:
     done = reductions(run)
     if done is None:
         return _answer(
-            "not_applicable", cause="no DDP module was watched", fix="watch it with watch_ddp(ddp, probe, optimizer=optimizer)"
+            "not_applicable",
+            cause="no DDP module was watched",
+            fix="watch it with watch_ddp(ddp, probe, optimizer=optimizer)",
         )
     equal, where = weights_equal_on_ranks(run), str(run.fact("gradients_where", "")) or None
     evidence = _evidence(done, equal)

@@ -37,12 +37,12 @@ def detect(record: Record) -> Verdict:
     }
     if done.passes < 2:
         return _answer("not_applicable", evidence, cause="a step has one backward pass: nothing is accumulated")
+    if done.reduced == 0:
+        return _answer("clear", evidence, cause="no micro-batch reduces its gradients: see misplaced-no-sync")
     if done.reduced <= 1:
         return _answer("clear", evidence, cause=f"{done.passes:g} micro-batches, {done.reduced:g} reduction a step")
     if done.kept_in_vain:
-        return _answer(
-            "clear", evidence, cause="no_sync is there, but around the wrong part: misplaced-no-sync says where"
-        )
+        return _answer("clear", evidence, cause="no_sync is there, but around the wrong part: misplaced-no-sync says where")
     size = ddp_fact(run.ranks[0], "ddp_gradient_bytes")
     each = f" of {size:,} bytes each" if isinstance(size, int) else ""
     return _answer(

@@ -24,9 +24,7 @@ def detect(record: Record) -> Verdict:
     run = record.run
     looks = ddp_fact(run.ranks[0], "ddp_find_unused")
     if looks is None:
-        return _answer(
-            "not_applicable", cause="no DDP module was watched", fix="watch it with watch_ddp(ddp, probe)"
-        )
+        return _answer("not_applicable", cause="no DDP module was watched", fix="watch it with watch_ddp(ddp, probe)")
     if not looks:
         return _answer("clear", cause="find_unused_parameters is not set")
     if ddp_fact(run.ranks[0], "ddp_static_graph"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..record.measures import Quantity
-from ..record.measures_overlap import buckets, ddp_fact, is_sweep
+from ..record.measures_overlap import buckets, ddp_fact, is_sweep, measured_steps
 from ..record.schema import Record, Run
 from .verdict import Verdict, answering
 
@@ -36,9 +36,7 @@ def detect(record: Record) -> Verdict:
         return _answer("not_applicable", cause="one rank reduces nothing", fix="run with 2 ranks or more")
     sizes, params = _collectives(run)
     if not len(sizes):
-        return _answer(
-            "not_applicable", cause="no bucket was seen", fix="watch the DDP module with watch_ddp(ddp, probe)"
-        )
+        return _answer("not_applicable", cause="no bucket was seen", fix="watch the DDP module with watch_ddp(ddp, probe)")
     evidence = {
         "collectives": Quantity(len(sizes), "a reduction"),
         "parameters": Quantity(params, "with a gradient"),
@@ -65,6 +63,6 @@ def _collectives(run: Run) -> tuple[np.ndarray, int]:
     params = ddp_fact(run.ranks[0], "ddp_params", 0)
     if made is not None:
         return made.num_bytes, params if isinstance(params, int) and params else int(made.params.sum())
-    last = run.ranks[0].steps[-1].series if run.ranks[0].steps else {}
-    sizes = np.array(last.get("by_hand_bytes", []), dtype=np.int64)
+    steps = measured_steps(run)
+    sizes = np.array(steps[-1][0].series.get("by_hand_bytes", []) if steps else [], dtype=np.int64)
     return sizes, params if isinstance(params, int) and params else len(sizes)

@@ -18,16 +18,14 @@ class Config:
     width: int = setting(512, "width of a layer; its gradients are 4·(width² + width) bytes", low=4, high=16384)
     batch: int = setting(2048, "samples of one rank in a step, all its micro-batches together", low=1, high=10**6)
     micro_batches: int = setting(1, "forward and backward passes in a step (K)", low=1, high=1000)
-    bucket_mb: float = setting(
-        1.0, "bucket_cap_mb of DDP where the variant does not set it, in MiB", low=1e-6, high=1e5
-    )
+    bucket_mb: float = setting(1.0, "bucket_cap_mb of DDP where the variant does not set it, in MiB", low=1e-6, high=1e5)
     steps: int = setting(6, "steps; the first two, in which DDP sets its buckets up, are not measured", low=1, high=10**6)
     lr: float = setting(0.01, "learning rate of SGD", low=1e-9, high=100.0)
     parts_alone: bool = setting(True, "measure computing without a link, and the link without computing, too")
-    also_mb: float = setting(0.0, "one more bucket size for bucket-sweep, in MiB; 0 is none", low=0.0, high=1e5)
+    sweep_mb: str = setting("", "bucket sizes of bucket-sweep, in MiB with commas between; 0 is one a parameter")
 
 
-_ACCUMULATE = {"micro_batches": 4, "steps": 4}
+_ACCUMULATE = {"micro_batches": 4, "steps": 5}
 
 VARIANTS = (
     Variant(name="broken", summary="one bucket for all gradients: they are sent when the backward pass is over"),
@@ -72,9 +70,26 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
             f"batch {config.batch} cannot be split into {config.micro_batches} micro-batches; give batch a value of at "
             "least micro_batches"
         )
+    sweep_sizes(config)
     from . import programs
 
     return programs.plan(variant, config, ranks)
+
+
+def sweep_sizes(config: Config) -> list[float]:
+    """The bucket sizes that were asked for, in MiB; empty where the lab chooses.
+
+    Raises:
+        UsageError: what is no list of sizes.
+    """
+    words = [word.strip() for word in config.sweep_mb.split(",") if word.strip()]
+    try:
+        sizes = [float(word) for word in words]
+    except ValueError:
+        sizes = [-1.0]
+    if not all(0 <= size <= 1e5 for size in sizes):
+        raise UsageError(f"sweep_mb must be sizes in MiB from 0 to 1e5, as in sweep_mb=0.5,1,2; given {config.sweep_mb!r}")
+    return list(dict.fromkeys(sizes))
 
 
 def _check(function: Callable[..., Any], lab: Any) -> list[str]:

@@ -23,7 +23,7 @@ from ...record.watch_ddp import watch_ddp
 from ...record.where import short_path
 from ...workloads.loop import keep_weights
 from ..spec import RunPlan
-from . import Config
+from . import Config, sweep_sizes
 from .workload import Batches, build_model, loss_of, micro_batches
 
 ONE_A_PARAMETER = 1 / MIB
@@ -176,7 +176,14 @@ class Twin:
 
 
 def _step(
-    context: RankContext, model: Any, gradients: Callable, optimizer: Any, batches: Batches, *, alone: int = 0, cap: float | None = None
+    context: RankContext,
+    model: Any,
+    gradients: Callable,
+    optimizer: Any,
+    batches: Batches,
+    *,
+    alone: int = 0,
+    cap: float | None = None,
 ) -> None:
     """One step, from its first forward pass to the optimizer's."""
     probe = context.probe
@@ -266,7 +273,7 @@ def sweep(context: RankContext) -> None:
     task: Task = context.config
     config = task.config
     total = sum(p.numel() * p.element_size() for p in build_model(config, context.seed).parameters())
-    caps = [*caps_to_try(total), *([config.also_mb] if config.also_mb else [])]
+    caps = sweep_sizes(config) or caps_to_try(total)
     twin = Twin(context) if config.parts_alone else None
     models = []
     for cap in caps:
