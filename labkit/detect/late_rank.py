@@ -10,7 +10,7 @@ import numpy as np
 
 from ..record.measures import Quantity
 from ..record.measures_overlap import arrivals, is_sweep, longest_s, measured_steps
-from ..record.schema import Record, Run
+from ..record.schema import Record
 from .verdict import Verdict, answering
 
 NAME = "late-rank"
@@ -58,8 +58,8 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"rank {int(middle.argmax())} is late by {middle.max() * 1e3:.0f} ms, but not in every reduction, or no more "
-            f"than steps differ among themselves ({differ * 1e3:.0f} ms): it may be chance",
+            cause=f"rank {int(middle.argmax())} is late by {middle.max() * 1e3:.0f} ms, but not in every reduction, or no "
+            f"more than steps differ among themselves ({differ * 1e3:.0f} ms): it may be chance",
             fix="run more steps, on machines that do nothing else",
         )
     worst = int(who[0])
@@ -71,10 +71,10 @@ def detect(record: Record) -> Verdict:
     return _answer(
         "found",
         evidence | {"late_when_backward_begins": Quantity(start * 1e3, "ms")},
-        cause=f"rank {worst}{others} comes {middle[worst] * 1e3:.0f} ms later to the collectives than the others, who wait; it "
-        f"loses the time {begins}",
-        fix=f"look at what rank {worst} does that others do not: its data, its host, what else runs there; its own step time "
-        "will not show it",
+        cause=f"rank {worst}{others} comes {middle[worst] * 1e3:.0f} ms later to the collectives than the others, who wait; "
+        f"it loses the time {begins}",
+        fix=f"look at what rank {worst} does that others do not: its data, its host, what else runs there; its own step "
+        "time will not show it",
         waste=float(min(1.0, middle[worst] / step_s)) * (run.world_size - len(who)) / run.world_size,
     )
 

@@ -64,7 +64,7 @@ def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Qua
         "found",
         evidence,
         cause=f"{apart}, {told}: every micro-batch ran in no_sync",
-        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, its forward pass and its backward pass",
+        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, forward and backward",
         where=where,
     )
 

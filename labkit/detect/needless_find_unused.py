@@ -51,8 +51,8 @@ def detect(record: Record) -> Verdict:
     return _answer(
         "found",
         evidence,
-        cause=f"find_unused_parameters is set, and in all {len(passes)} passes every parameter was used: each step walks the "
-        "graph and reduces a list of what was used, for nothing",
+        cause=f"find_unused_parameters is set, and in all {len(passes)} passes every parameter was used: each step walks "
+        "the graph and reduces a list of what was used, for nothing",
         fix="leave find_unused_parameters out; should a later step skip a layer after all, DDP says so with an error",
         where=str(run.fact("wrapped_where", "")) or None,
     )

@@ -50,8 +50,8 @@ def detect(record: Record) -> Verdict:
     return _answer(
         "found",
         evidence,
-        cause=f"{len(sizes)} collectives reduce {params} parameters, one each, half of them of {int(np.median(sizes)):,} bytes "
-        "or less: each costs a latency, however small",
+        cause=f"{len(sizes)} collectives reduce {params} parameters, one each, half of them of {int(np.median(sizes)):,} "
+        "bytes or less: each costs a latency, however small",
         fix="let DDP reduce in buckets" if by_hand else "leave bucket_cap_mb at several parameters' size, 1 MiB or more",
         where=str(run.fact("gradients_where" if by_hand else "wrapped_where", "")) or None,
     )

@@ -165,7 +165,7 @@ def _of_buckets(run: Run) -> dict[str, Quantity]:
     return {"collectives_by_hand": Quantity(int(by_hand[-1]), "a step")} if by_hand and by_hand[-1] else {}
 
 
-def _of_time(record: Record, seen: Exposure | None, times: int) -> dict[str, Quantity]:
+def _of_time(record: Record, seen: Exposure | None, times: float) -> dict[str, Quantity]:
     steps = [longest_s(of_ranks) for of_ranks in measured_steps(record.run)]
     if not steps:
         return {}

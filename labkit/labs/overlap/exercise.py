@@ -75,7 +75,7 @@ def _check_case(function: Callable[..., Any], case: Case, lab: Any) -> str | Non
     wrong = refuse(answer)
     if wrong:
         return wrong
-    best_mib, best = best_cap(case.gradients, case.link)
+    _, best = best_cap(case.gradients, case.link)
     yours = predict(case.gradients, case.link, max(1.0, float(answer) * MIB))
     if yours.step_s <= CLOSE * best.step_s:
         return None
