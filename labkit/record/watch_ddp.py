@@ -83,6 +83,8 @@ class DDPWatch:
         self._told_unused: set[str] = set()
         own = [(name, p) for name, p in ddp.module.named_parameters() if p.requires_grad]
         self._names = [name for name, _ in own]
+        self._first = own[0][1] if own else None
+        self._gradients_kept = False
         self._sizes = [p.numel() * p.element_size() for _, p in own]
         self._handles: list[Any] = []
         self._hook: Callable[[Any], Any] | None = None
@@ -188,7 +190,8 @@ class DDPWatch:
             future = self._hook(bucket)
         else:
             size = group.size()
-            if views:  # DDP divides where gradients live in the bucket, and multiplies by 1/W where it copies them there
+            # DDP divides gradients that live in the bucket already, and multiplies by 1/W those that it copies there
+            if views and self._gradients_kept:
                 gradients.div_(size)
             else:
                 gradients.mul_(1.0 / size)
@@ -240,6 +243,7 @@ class DDPWatch:
             return
         ddp = self._ddp()
         self._in_backward, self._start = True, _now()
+        self._gradients_kept = self._first is not None and self._first.grad is not None
         self._sync_at_backward = bool(ddp is not None and ddp.require_backward_grad_sync)
         self._rows, self._ready, self._used = [], [], set()
         # called when the last gradient is computed, before DDP's own callback, which waits for the reductions

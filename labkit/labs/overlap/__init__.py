@@ -141,8 +141,8 @@ SPEC = LabSpec(
     exercise=Exercise(
         task=(
             "Choose the bucket size for a link. `gradients` has num_bytes and ready_s of each gradient in the order in "
-            "which they are ready, and backward_s; `link.seconds(num_bytes)` is the time of one all-reduce. Return bucket_cap_mb "
-            "in MiB so that the step is within 5 % of the best."
+            "which they are ready, and backward_s; `link.seconds(num_bytes)` is the time of one all-reduce. Return "
+            "bucket_cap_mb in MiB so that the step is within 5 % of the best."
         ),
         signature="def my_bucket_mb(gradients, link):",
         check=_check,
