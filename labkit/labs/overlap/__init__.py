@@ -20,7 +20,7 @@ class Config:
     micro_batches: int = setting(1, "forward and backward passes in a step (K)", low=1, high=1000)
     bucket_mb: float = setting(1.0, "bucket_cap_mb of DDP where the variant does not set it, in MiB", low=1e-6, high=1e5)
     steps: int = setting(6, "steps; the first two, in which DDP sets its buckets up, are not measured", low=1, high=10**6)
-    lr: float = setting(0.01, "learning rate of SGD", low=1e-9, high=100.0)
+    lr: float = setting(0.002, "learning rate of SGD", low=1e-9, high=100.0)
     parts_alone: bool = setting(True, "measure computing without a link, and the link without computing, too")
     sweep_mb: str = setting("", "bucket sizes of bucket-sweep, in MiB with commas between; 0 is one a parameter")
 
