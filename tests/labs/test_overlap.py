@@ -149,7 +149,8 @@ def test_collectives_begin_when_their_bucket_is_ready_and_end_before_the_backwar
             (end,) = step.series["backward_end_ns"]
             (start,) = step.series["backward_start_ns"]
             assert all(start < ready for ready in step.series["bucket_ready_ns"])
-            assert all(ready <= one <= end for ready, one in zip(step.series["bucket_ready_ns"], step.series["bucket_end_ns"], strict=True))  # fmt: skip
+            pairs = zip(step.series["bucket_ready_ns"], step.series["bucket_end_ns"], strict=True)
+            assert all(ready <= arrived <= end for ready, arrived in pairs)
     for split in (measures.split(step) for of_ranks in measures.measured_steps(record.run) for step in of_ranks):
         assert 0 <= split.exposed_ns <= split.comm_ns <= split.sum_ns
         assert split.compute_ns + split.exposed_ns + split.other_ns == split.step_ns and split.other_ns >= 0

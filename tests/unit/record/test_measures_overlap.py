@@ -31,8 +31,8 @@ def test_the_part_outside_is_that_of_counting_by_the_tick():
 
 
 def test_of_a_step_the_rank_that_waits_for_no_other_counts():
-    late = [[ddp_step(n, buckets=((200, 500),)) for n in range(3)], [ddp_step(n, backward=490, buckets=((490, 500),)) for n in range(3)]]  # fmt: skip
-    found = measures.exposure(run_of(late))
+    early, late = ([ddp_step(n, backward=backward, buckets=((backward, 500),)) for n in range(3)] for backward in (200, 490))
+    found = measures.exposure(run_of([early, late]))
     assert found.exposed_s == pytest.approx([0.01] * 3) and found.comm_s == pytest.approx([0.01] * 3)
 
 

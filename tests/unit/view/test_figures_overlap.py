@@ -33,12 +33,20 @@ def with_parameters(step: Step) -> Step:
     return msgspec.structs.replace(step, series=dict(step.series) | {"param_ready_ns": ready, "param_bytes": [1000] * 4})
 
 
+CAPS = (
+    (0.004, ((200, 400),), 500),
+    (0.002, ((100, 200), (200, 300)), 400),
+    (0, ((50, 99), (100, 149), (150, 199), (200, 260)), 360),
+)
+"""(cap in MiB, its buckets, ms of a step)."""
+
+
 @pytest.fixture
 def sweep():
-    """Caps of 0.004, 0.002 and 0 MiB made 1, 2 and 4 buckets, twice each."""
+    """Each cap twice, and after each round a step that computes alone."""
     steps = []
     for round_ in range(2):
-        for cap, buckets, end in ((0.004, ((200, 400),), 500), (0.002, ((100, 200), (200, 300)), 400), (0, ((50, 99), (100, 149), (150, 199), (200, 260)), 360)):  # fmt: skip
+        for cap, buckets, end in CAPS:
             one = ddp_step(len(steps), buckets=buckets, length=end + 10 * round_)
             steps.append(msgspec.structs.replace(one, scalars={"cap_mib": cap}))
         steps.append(with_parameters(ddp_step(len(steps), buckets=(), alone=1)))
@@ -73,7 +81,8 @@ def test_the_sweep_prints_its_provenance_and_what_is_simulated_in_it(sweep):
     assert any(text.startswith("simulated: buckets that queue") for text in legend)
     assert any("measured, median and range of 2" in text for text in legend)
     assert "best 4 collectives, 365 ms, one 505 ms" in picture.alt
-    assert [text.get_text().split("\n") for text in axis.get_xticklabels()][::2] == [["1", "all in one"], ["4", "one a parameter"]]  # fmt: skip
+    ticks = [text.get_text().split("\n") for text in axis.get_xticklabels()]
+    assert ticks[::2] == [["1", "all in one"], ["4", "one a parameter"]]
     assert picture.png().startswith(b"\x89PNG")
 
 
