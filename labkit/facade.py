@@ -18,7 +18,7 @@ from .errors import UnknownName, UsageError
 from .labs.spec import LabSpec
 from .ranks.faults import Fault
 from .ranks.hosts import hosts as hosts_up
-from .ranks.join import Place, outer_place
+from .ranks.join import Place, attempt, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .ranks.links import Links, links
 from .record import measures, store
@@ -130,6 +130,8 @@ class Lab:
         if place is not None and place.rank != 0:
             help_along(plans, request, place)
             return None  # type: ignore[return-value]
+        if record_dir is not None and place is not None and attempt() > 0:
+            record_dir = f"{record_dir}.attempt{attempt()}"  # the one before left its files in the folder that was asked for
         folder = store.new_folder(record_dir, f"{self.spec.slug}-{chosen.name}")
         with hosts_up(request.links) if request.links else contextlib.nullcontext() as up:
             runs = execute(plans, request, folder, placement, place, up.seats if up else None)

@@ -10,6 +10,7 @@ It answers with one line of JSON: {"pid", "fds": one a host, "achieved_bits_per_
 setns on /proc/PID/ns/user, where this one has a user namespace of its own, and then on /proc/PID/fd/FD.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -45,9 +46,19 @@ def main():
         print(json.dumps({"error": str(error)}), flush=True)
         return 1
     print(json.dumps({"pid": os.getpid(), "fds": fds, "achieved_bits_per_s": achieved}), flush=True)
-    while os.read(0, 4096):
-        pass
+    wait_for_the_end()
     return 0
+
+
+def wait_for_the_end():
+    """Wait until the owner closes its end or dies: what it forked may keep that end open."""
+    waits = [0]
+    with contextlib.suppress(AttributeError, OSError):  # a kernel before 5.3
+        waits.append(os.pidfd_open(os.getppid()))
+    while True:
+        ready = select.select(waits, [], [])[0]
+        if ready[-1] != 0 or not os.read(0, 4096):
+            return
 
 
 def address(host):

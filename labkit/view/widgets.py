@@ -158,6 +158,8 @@ class Panel:
 
     def _work(self, settings: dict[str, Any], control: Any) -> None:
         ran_with, variant = dict(settings), settings.pop("variant")
+        if settings.get("ranks", 1) < self._lab.spec.hosts:
+            settings.pop("link", None)  # too few ranks for two hosts: there is no link
         try:
             record = self._lab.run(variant, control=control, on_progress=self._on_progress, **settings)
             self.record, self._ran_with = record, ran_with
