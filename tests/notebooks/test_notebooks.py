@@ -22,7 +22,7 @@ SMALL = {
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
 }
 SMALL["05_overlap"] = {"ranks": 3, "hosts": 3, "link": "200mbit", "layers": 4, "width": 64, "batch": 192, "steps": 4}
-SMALL["05_overlap"] |= {"seed": 5, "guess": 50}
+SMALL["05_overlap"] |= {"bucket_mb": 0.0158, "seed": 5, "guess": 50}
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
 
