@@ -242,7 +242,7 @@ def communicate_alone(context: RankContext) -> None:
     """
     task: Task = context.config
     total = sum(p.numel() for p in build_model(task.config, context.seed).parameters())
-    messages = [torch.zeros(max(1, total // part), device=context.device) for part in (64, 16, 4, 1)]
+    messages = [torch.zeros(max(1, total // part), device=context.device) for part in (4096, 64, 16, 4, 1)]
     _declare(context, task, warm_up=0)
     context.expect_steps(len(messages) * (LINK_REPEATS + 1))
     for repeat in range(-1, LINK_REPEATS):
