@@ -189,8 +189,11 @@ class Lab:
 
         return list(recordings(self.spec.slug))
 
-    def figure(self, name: str, *records: Record):
+    def figure(self, name: str, *records: Record, **choices: Any):
         """Draw one of the lab's figures from one record, or from several side by side.
+
+        Args:
+            choices: what a figure lets a reader choose, such as `step` of a timeline.
 
         Raises:
             UnknownName: with the names there are.
@@ -199,7 +202,12 @@ class Lab:
 
         if name not in self.spec.figures:
             raise UnknownName(f"figure of {self.spec.slug}", name, self.spec.figures)
-        return figure(name)(*records)
+        try:
+            return figure(name)(*records, **choices)
+        except TypeError as error:
+            if choices and "unexpected keyword argument" in str(error):
+                raise UsageError(f"the figure {name} has no choice {', '.join(choices)}; leave it out") from None
+            raise
 
     def diff(self, before: str = "broken", after: str = "fixed") -> Diff:
         """The difference in source between two variants: all that the fix is."""

@@ -61,6 +61,8 @@ class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):
     counts: dict[str, int] = {}
     digests: dict[str, list[int]] = {}
     ids: dict[str, list[int]] = {}
+    series: dict[str, list[int]] = {}
+    """Whole numbers of which a step has several, in order: one a bucket, one a micro-batch."""
 
     def scalar(self, name: str) -> float:
         """The value of a scalar; JSON has no NaN, so those are written as words."""

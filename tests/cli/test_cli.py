@@ -72,6 +72,8 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["run", "duplicate-data", "--json", "no/such/folder/x.json"], ["--json cannot write", "a folder that exists"]),
         (["run", "duplicate-data", "--rank", "3"], ["--rank", "--ranks"]),
         (["show", "nowhere"], ["no record at nowhere", "--record"]),
+        (["show", "--trace", "no/such/folder/x.json"], ["--trace cannot write", "a folder that exists"]),
+        (["show", "--trace", "."], ["--trace cannot write", "give a file"]),
         (["show"], ["no record in", "labkit run duplicate-data"]),
         (["rnu"], ["rnu"]),
     ],
@@ -135,6 +137,9 @@ def test_a_run_prints_the_card_and_is_shown_again_with_figures(tmp_path):
     shown = labkit("show", "last", "--figures", tmp_path / "figures")
     assert shown.returncode == 0
     assert {p.name for p in (tmp_path / "figures").iterdir()} >= {"who-read-what.png", "loss.png", "timeline.png"}
+    traced = labkit("show", "last", "--trace", tmp_path / "trace.json")
+    assert traced.returncode == 0 and "ui.perfetto.dev" in traced.stderr
+    assert {e["ph"] for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]} >= {"X", "M", "i"}
     assert labkit("show", "last", "--output", "0").stdout == "rank 0 printed nothing\n"
     assert labkit("show", "last", "--output", "7").returncode == 2
 

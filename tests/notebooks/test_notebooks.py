@@ -22,6 +22,8 @@ SMALL = {
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
     "04_stale_gradients": {"ranks": 3, "steps": 30, "batch": 16, "straggler": 3.0, "seed": 5, "guess": 2},
 }
+SMALL["05_overlap"] = {"ranks": 3, "hosts": 3, "link": "200mbit", "layers": 4, "width": 64, "batch": 192, "steps": 4}
+SMALL["05_overlap"] |= {"bucket_mb": 0.0158, "seed": 5, "guess": 50}
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
 
@@ -65,12 +67,23 @@ def stale_gradients_says(text):
     assert "mean_staleness_as_derived = True" in in_turn and "weights_repeat = True" in in_turn
 
 
+def overlap_says(text):
+    of = {part.split(" on ")[0].strip(): part for part in text.split("overlap / ")[1:]}
+    assert "on 3 ranks" in of["broken"] and "collectives_per_reduction = 1" in of["broken"]
+    assert "reductions = 4" in of["accumulate"] and "missing-no-sync: found" in of["accumulate"]
+    assert "reductions = 1" in of["no-sync"] and "misplaced-no-sync: clear" in of["no-sync"]
+    assert "reductions = 4" in of["no-sync-backward-only"] and "misplaced-no-sync: found" in of["no-sync-backward-only"]
+    assert "reductions = 0" in of["no-sync-around-all"] and "weights_equal_on_ranks = False" in of["no-sync-around-all"]
+    assert "needless-find-unused: found" in of["find-unused"]
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
     "02_mfu": mfu_says,
     "03_duplicate_data": duplicate_data_says,
     "04_stale_gradients": stale_gradients_says,
+    "05_overlap": overlap_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -252,6 +265,12 @@ BREAK = {
         "        loss.backward()\n        clip(model, config)\n        optimizer.step()\n",
     ),
     "02_mfu": ("workloads/gpt.py", 'if self.attention == "sdpa":', "if True:"),
+    "05_overlap": (
+        "labs/overlap/programs.py",
+        "    *first, last = batches\n    with model.no_sync():\n        for batch in first:\n"
+        "            loss_of(model, batch).backward()\n    loss_of(model, last).backward()\n",
+        "    for batch in batches:\n        loss_of(model, batch).backward()\n",
+    ),
     "03_duplicate_data": (
         "labs/duplicate_data/programs.py",
         "    sampler.set_epoch(epoch)\n    return DataLoader(data, batch, sampler=sampler)",
