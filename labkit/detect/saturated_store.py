@@ -64,8 +64,8 @@ def detect(record: Record) -> Verdict:
             evidence,
             cause=f"{run.world_size} ranks together read {times:.2f} times what one reads alone: each gets "
             f"1/{run.world_size} of it, and further ranks would get less",
-            fix="keep what was read on each host's own disk (a cache), so that the store is read once; or a store whose rate "
-            "grows with its readers",
+            fix="keep what was read on each host's own disk (a cache), so that the store is read once; or a store whose "
+            "rate grows with its readers",
             where=str(run.fact("loader_where", "")) or None,
             waste=max(0.0, 1 - times / run.world_size),
         )

@@ -112,8 +112,8 @@ def _fix(record: Record, gain: float | None) -> str:
             "sample once and keep it"
         )
     return (
-        f"{workers} worker{'s' * (workers != 1)} cannot keep up: more of them where preparing waits for something, a cache of "
-        "prepared samples where it keeps the cores busy"
+        f"{workers} worker{'s' * (workers != 1)} cannot keep up: more of them where preparing waits for something, a cache "
+        "of prepared samples where it keeps the cores busy"
     )
 
 

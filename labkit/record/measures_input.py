@@ -177,7 +177,7 @@ def share_alone(record: Record) -> float | None:
 
 
 def saw_tooth(log: RankLog, window_ms: float = WINDOW_MS) -> tuple[np.ndarray, np.ndarray]:
-    """(middle of each window in seconds since the rank's first step, share of it spent computing: no data, no collective)."""
+    """(middle of each window in seconds since the rank's first step, share of it spent computing: no data, no waiting)."""
     if not log.steps:
         return np.empty(0), np.empty(0)
     origin, window = log.steps[0].start_ns, window_ms * 1e6

@@ -118,9 +118,9 @@ SPEC = LabSpec(
     needs_gpu=("copies from pinned memory", "decoding on the device"),
     exercise=Exercise(
         task=(
-            "Write the loader of rank `rank`: together the ranks read each sample once an epoch, and data take under 10 % of "
-            "a step from the second epoch on. The model and its step stay as they are. The loader is made once; an epoch is "
-            "one pass over it, and `set_epoch` of its sampler is called for you."
+            "Write the loader of rank `rank`: together the ranks read each sample once an epoch, and data take under 10 % "
+            "of a step from the second epoch on. The model and its step stay as they are. The loader is made once; an epoch "
+            "is one pass over it, and `set_epoch` of its sampler is called for you."
         ),
         signature="def my_loader(data, rank, world_size, batch, seed):",
         check=_check,

@@ -160,7 +160,7 @@ def train_on_ranks(context: RankContext) -> None:
     loader: Any = _called(context, data)
     steps = _steps(loader)
     _declare(context, loader, data)
-    context.expect_steps(min(steps * config.epochs, config.steps or math.inf) if steps else 0)
+    context.expect_steps(min(steps * config.epochs, config.steps) if config.steps else steps * config.epochs)
     if task.dummy:
         loader = list(itertools.repeat(next(iter(loader)), steps or DUMMY_STEPS))
     model: nn.Module = Paced(build("mlp", seed=context.seed), config.compute_ms / 1e3).to(context.device)
@@ -169,9 +169,9 @@ def train_on_ranks(context: RankContext) -> None:
     counted = Counted(loader, data.counters, probe.count) if isinstance(data, Scans) else loader
 
     def loader_of_epoch(epoch: int) -> Iterable:
-        sampler = getattr(loader, "sampler", None)
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(epoch)
+        hear_of = getattr(getattr(loader, "sampler", None), "set_epoch", None)
+        if hear_of is not None:
+            hear_of(epoch)
         return counted
 
     train(
