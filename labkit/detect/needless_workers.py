@@ -32,10 +32,10 @@ def detect(record: Record) -> Verdict:
             cause="the record holds no run without workers to compare with",
             fix="run it once with num_workers=0, here by --set compare=all",
         )
-    ratio, quarters = times_faster(record, "inline"), (_quarters(run), _quarters(record.runs["inline"]))
-    if ratio is None or quarters[0] is None or quarters[1] is None:
+    ratio, own, other = times_faster(record, "inline"), _quarters(run), _quarters(record.runs["inline"])
+    if ratio is None or own is None or other is None:
         return _answer("inconclusive", cause="too few steps to judge by", fix=f"run {ENOUGH + 2} steps or more")
-    (own_low, own_high), (other_low, other_high) = quarters
+    (own_low, own_high), (other_low, other_high) = own, other
     evidence = {
         "without_workers": Quantity(ratio, "x this run's rate"),
         "workers": Quantity(workers, "a rank"),

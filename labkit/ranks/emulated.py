@@ -11,7 +11,7 @@ broadcast. The delay begins when the collective has really ended, for nothing ca
 beside the program, as a transfer does. Groups within one host pay nothing. What comes out is `simulated`, and says so.
 """
 
-# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false, reportCallIssue=false
+# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
 # torch's stubs name the parameters after each other's methods; it passes them by position
 
 from __future__ import annotations
@@ -24,12 +24,30 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import AllgatherOptions, _create_work_from_future
+from torch._C._distributed_c10d import AllgatherOptions
 
 from ..record.schema import Network
 from .links import host_of
 
 BACKEND = "labkit_emulated"
+
+
+class Carried(dist.Work):
+    """A collective under way. (torch's own wrapper of a future loses its errors.)"""
+
+    def __init__(self, future: torch.futures.Future) -> None:
+        super().__init__()
+        self._future = future
+
+    def wait(self, timeout: Any = None) -> bool:
+        self._future.wait()
+        return True
+
+    def get_future(self) -> torch.futures.Future:
+        return self._future
+
+    def is_completed(self) -> bool:
+        return self._future.done()
 
 
 class Wire:
@@ -49,7 +67,7 @@ class Wire:
         """A Work that is done `seconds` after `wait` returned what it gives, and after all that was sent before."""
         future: torch.futures.Future = torch.futures.Future()
         self._queue.put((wait, seconds, future))
-        return _create_work_from_future(future)
+        return Carried(future)
 
     def _carry(self) -> None:
         while True:
@@ -159,13 +177,26 @@ class EmulatedGroup(dist.ProcessGroup):
         return self._later(self._inner.barrier(opts or dist.BarrierOptions()), [], 0, 2)
 
     def send(self, tensors, dst, tag):
-        # the transfer is the sender's to delay: one that waited for its peer would keep all behind it waiting
-        def wait():
-            time.sleep(self._wire.seconds(bytes_of(tensors), 1) if self._hosts > 1 else 0.0)
-            self._inner.send(tensors, dst, tag)
-            return list(tensors)
+        # the transfer is the sender's to delay
+        done: torch.futures.Future = torch.futures.Future()
 
-        return self._wire.send(wait, 0.0)
+        def finish(work: Any) -> None:
+            try:
+                work.wait()
+                done.set_result(list(tensors))
+            except Exception as error:
+                done.set_exception(error)
+
+        def start(_carried: torch.futures.Future) -> None:
+            try:  # in order here; waited for on a thread of its own, for a peer that is late must not stop the wire
+                work = self._inner.send(tensors, dst, tag)
+                threading.Thread(target=finish, args=(work,), daemon=True).start()
+            except Exception as error:
+                done.set_exception(error)
+
+        seconds = self._wire.seconds(bytes_of(tensors), 1) if self._hosts > 1 else 0.0
+        self._wire.send(lambda: [], seconds).get_future().add_done_callback(start)
+        return Carried(done)
 
     def recv(self, tensors, src, tag):
         return self._inner.recv(tensors, src, tag)

@@ -11,6 +11,7 @@ setns on /proc/PID/ns/user, where this one has a user namespace of its own, and 
 a store's link is given there is one host more, the last, with a link of that rate, and "store_achieved_bits_per_s".
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -51,9 +52,19 @@ def main():
         print(json.dumps({"error": str(error)}), flush=True)
         return 1
     print(json.dumps(answer), flush=True)
-    while os.read(0, 4096):
-        pass
+    wait_for_the_end()
     return 0
+
+
+def wait_for_the_end():
+    """Wait until the owner closes its end or dies: what it forked may keep that end open."""
+    waits = [0]
+    with contextlib.suppress(AttributeError, OSError):  # a kernel before 5.3
+        waits.append(os.pidfd_open(os.getppid()))
+    while True:
+        ready = select.select(waits, [], [])[0]
+        if ready[-1] != 0 or not os.read(0, 4096):
+            return
 
 
 def address(host):

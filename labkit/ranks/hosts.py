@@ -21,6 +21,7 @@ from pathlib import Path
 
 from ..errors import LaunchError, UsageError
 from ..record.schema import Network, Way
+from .board import started_ticks
 from .holder import CLONE_NEWNET, INTERFACE, address
 from .links import Links, host_of
 
@@ -37,12 +38,19 @@ class Seats:
     Attributes:
         network: what the hosts and links are.
         holder_pid: the process that holds the network stacks; 0 where they are emulated.
+        holder_started: when it started, in the kernel's ticks: a process number may be given out again.
         fds: under which number it holds each host's.
     """
 
     network: Network
     holder_pid: int = 0
+    holder_started: int = 0
     fds: tuple[int, ...] = ()
+
+    @property
+    def are_gone(self) -> bool:
+        """Whether the process that held the network stacks has ended, and the links with it."""
+        return self.holder_pid != 0 and started_ticks(self.holder_pid) != self.holder_started
 
     def host_name(self, rank: int, world_size: int) -> str:
         return f"host-{host_of(rank, world_size, self.network.hosts)}"
@@ -141,7 +149,7 @@ def hosts(links: Links) -> Iterator[Hosts]:
         except _Refused as refused:
             if "netem" in str(refused):
                 raise UsageError(
-                    f"latency {links.latency_s * 1e3:g} ms cannot be had here: this kernel lacks netem, which delays packets; "
+                    f"latency {links.latency_s * 1e3:g} ms cannot be had: this kernel lacks netem, which delays packets; "
                     "leave the latency out, or emulate the link (--emulate-link)"
                 ) from refused
             refusals.append(str(refused))
@@ -205,7 +213,7 @@ def _hold(links: Links, way: Way) -> tuple[subprocess.Popen, Hosts]:
         achieved_bits_per_s=answer["achieved_bits_per_s"],
         latency_s=links.latency_s,
     )
-    seats = Seats(network, answer["pid"], tuple(answer["fds"]))
+    seats = Seats(network, answer["pid"], started_ticks(answer["pid"]), tuple(answer["fds"]))
     return holder, Hosts(seats, answer["store_achieved_bits_per_s"])
 
 

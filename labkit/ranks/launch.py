@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunStopped, UsageError
+from ..errors import LaunchError, RunStopped, UsageError
 from . import reports
 from .agent import Agent
 from .backend import Placement, choose, threads_per_rank, visible_gpus
@@ -131,6 +131,7 @@ def launch(
 
     Raises:
         UsageError: a bad argument, before anything starts.
+        LaunchError: the ranks could not be started, or their hosts were taken away.
         RankFailed, RankLeftEarly, RankTimeout: with a report for each rank.
         RunStopped: through `control`.
     """
@@ -240,6 +241,8 @@ def _supervise(
             raise RunStopped(f"stopped after {now - agent.started:.1f} s; its ranks are ended")
         if now > deadline:
             raise reports.timeout(board, job)
+        if job.seats is not None and job.seats.are_gone:
+            raise LaunchError("the process that holds the hosts' network stacks was ended from outside; run again")
         lost.look(now)
         if on_progress is not None:
             on_progress(_progress(board, now - agent.started))

@@ -12,7 +12,7 @@ MAX_HOSTS = 64
 MIN_RATE_BITS_PER_S, MAX_RATE_BITS_PER_S = 1e6, 400e9
 MAX_LATENCY_MS = 10_000.0
 
-_RATE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmg]?)bit(?:/s|ps)?\s*", re.IGNORECASE)
+_RATE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmg]?)bit(?:/s)?\s*", re.IGNORECASE)
 _SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 

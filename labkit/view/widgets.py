@@ -51,6 +51,7 @@ class Panel:
         self._control = None
         self._thread: threading.Thread | None = None
         self._last_refresh = 0.0
+        self._ran_with: dict[str, Any] = {}
         self._controls = self._make_controls(settings)
         self._figure_name = widgets.Dropdown(options=list(lab.spec.figures), description="figure", style=_WIDE)
         self._run = widgets.Button(description="Run", icon="play", button_style="primary", tooltip="Run with these settings")
@@ -95,6 +96,11 @@ class Panel:
         }
         if spec.ranks > 1:  # a lab of one process has nothing to choose
             controls["ranks"] = widgets.BoundedIntText(value=spec.ranks, min=1, max=16, description="ranks", style=_WIDE)
+        if spec.hosts > 1:
+            help = "rate of each host's link, as in 400mbit or 2.5gbit; empty for no limit"
+            controls["link"] = widgets.Text(
+                value=spec.link, description="link", tooltip=help, style=_WIDE, continuous_update=False
+            )
         fields = {field.name: field for field in dataclasses.fields(spec.config)}
         controls |= {name: _control_of(fields[name]) for name in spec.controls}
         controls["seed"] = widgets.BoundedIntText(value=0, min=0, max=2**31 - 1, description="seed", style=_WIDE)
@@ -151,10 +157,12 @@ class Panel:
         return not self.running
 
     def _work(self, settings: dict[str, Any], control: Any) -> None:
-        variant = settings.pop("variant")
+        ran_with, variant = dict(settings), settings.pop("variant")
+        if settings.get("ranks", 1) < self._lab.spec.hosts:
+            settings.pop("link", None)  # too few ranks for two hosts: there is no link
         try:
             record = self._lab.run(variant, control=control, on_progress=self._on_progress, **settings)
-            self.record = record
+            self.record, self._ran_with = record, ran_with
             verdicts = self._lab.judge(record)
             self._show_figure()
             self._verdict.value = verdicts_card(verdicts) + record_card(record)
@@ -193,6 +201,8 @@ class Panel:
         if self.record is None:
             return None
         shown = {name: self.record.config[name] for name in self._lab.spec.controls}
+        if "link" in self._controls:
+            shown["link"] = self._ran_with.get("link", "")
         provenance = self.record.provenance
         return {**shown, "variant": self.record.variant, "ranks": provenance.world_size, "seed": provenance.seed}
 
