@@ -82,7 +82,7 @@ def detect(record: Record) -> Verdict:
             where=str(run.fact("loader_where", "")) or None,
             waste=None if gain is None else max(0.0, 1 - gain / run.world_size),
         )
-    if shared.slowdown >= SLOWER and shared.apart < APART / 2:
+    if shared.slowdown >= SLOWER and shared.apart < (APART + 1 / run.world_size) / 2:  # 1/W where all end together
         return _answer(
             "clear",
             evidence,

@@ -58,7 +58,7 @@ def detect(record: Record) -> Verdict:
     agree = sum(share > LIMIT for share in wait.blocks) / len(wait.blocks)
     if wait.seconds < TOO_LITTLE_S:
         return _answer("clear", evidence, cause=f"a batch is there after {wait.seconds * 1e3:.2g} ms")
-    if wait.share <= LIMIT and agree <= 1 - NEARLY_ALL:
+    if wait.share <= LIMIT and 1 - agree >= NEARLY_ALL:
         return _answer("clear", evidence, cause=f"{wait.share:.1%} of a step is spent waiting for data")
     if wait.share <= LIMIT or agree < NEARLY_ALL:
         return _answer(

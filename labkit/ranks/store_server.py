@@ -9,10 +9,12 @@ The first line of its standard input says what to serve, as JSON: {"address", "t
 than that, piece by piece in turn, as over one link; without, the link does it.
 """
 
+import contextlib
 import hmac
 import http.server
 import json
 import os
+import select
 import signal
 import socketserver
 import sys
@@ -106,9 +108,19 @@ def main():
     server = Server(json.loads(sys.stdin.readline()))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 5}, daemon=True).start()
     print(json.dumps({"port": server.server_port}), flush=True)
-    while os.read(0, 4096):
-        pass
+    wait_for_the_end()
     os._exit(0)
+
+
+def wait_for_the_end():
+    """Wait until the owner closes its end or dies: what it forked may keep that end open."""
+    waits = [0]
+    with contextlib.suppress(AttributeError, OSError):  # a kernel before 5.3, or another system
+        waits.append(os.pidfd_open(os.getppid()))
+    while True:
+        ready = select.select(waits, [], [])[0]
+        if ready[-1] != 0 or not os.read(0, 4096):
+            return
 
 
 if __name__ == "__main__":
