@@ -37,6 +37,18 @@ def ask(store, path, token=None):
         connection.close()
 
 
+def servers_of(pid):
+    children = psutil.Process(pid).children(recursive=True)
+    return [p for p in children if not gone(p) and "store_server" in " ".join(p.cmdline())]
+
+
+def gone(process):
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 @pytest.fixture(scope="module")
 def store():
     with standing(None, Holds()) as stands:
@@ -72,8 +84,9 @@ def test_a_client_that_goes_away_in_the_middle_does_no_harm(store):
 
 
 def test_it_is_gone_when_the_context_ends_and_its_file_too():
+    before = servers_of(os.getpid())
     with standing(None, Holds()) as stands:
-        (server,) = [p for p in psutil.Process().children() if "store_server" in " ".join(p.cmdline())]
+        (server,) = set(servers_of(os.getpid())) - set(before)
         folder = next(f.path for f in server.open_files() if f.path.endswith("items"))
         assert os.path.exists(folder) and stands.seats.holder_pid == 0
     assert not psutil.pid_exists(server.pid) and not os.path.exists(folder)
@@ -110,12 +123,10 @@ with standing(None, Holds(emulate={emulate})) as stands:
     time.sleep(60)
 """)
     assert owner.stdout.readline() == "up\n"
-    servers = [p for p in psutil.Process(owner.pid).children(recursive=True) if "store_server" in " ".join(p.cmdline())]
+    servers = servers_of(owner.pid)
     assert len(servers) == 1
     owner.send_signal(signal.SIGKILL)
-    wait_until(
-        lambda: not any(p.is_running() and p.status() != "zombie" for p in servers), within_s=10, what="the server ends"
-    )
+    wait_until(lambda: all(gone(server) for server in servers), within_s=10, what="the server ends")
 
 
 def test_a_server_that_does_not_come_up_is_an_error_with_its_reason(monkeypatch, tmp_path):

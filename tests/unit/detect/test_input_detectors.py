@@ -29,7 +29,7 @@ def noisy(low, high, compute_ms, *, steps=40, seed=0, **how):
             steady(30, 10),
             {"dummy": steady(0.05, 10)},
             "found",
-            "data take longer than the model; on one ready batch the run is 4.0",
+            "longer than the model; on one ready batch the run is 4.0",
         ),
         (steady(5, 20), {}, "found", "waits 5 ms for a batch and computes 20 ms"),
         (steady(1.5, 20), {}, "clear", "7.0% of a step"),
