@@ -58,7 +58,7 @@ def detect(record: Record) -> Verdict:
     evidence = {
         "fetch_alone": Quantity(shared.alone_s * 1e3, "ms"),
         "slowest_fetch_together": Quantity(shared.slowdown, "times as long"),
-        "fetches_served_at_once": Quantity(shared.at_once, f"of {run.world_size}"),
+        "fetches_served_at_once": Quantity(shared.at_once, f"at a time, on {run.ranks_said}"),
         "ends_spaced_apart": Quantity(shared.apart, "of the fetches"),
     }
     inside = most_inside(run)

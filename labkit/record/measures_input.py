@@ -325,7 +325,7 @@ def input_measures(record: Record) -> dict[str, Quantity]:
         found["data_share"] = Quantity(float(np.mean([wait.share for wait in known])), "of step time", source)
     starts = [start for log in run.ranks if (start := epoch_start_s(log)) is not None]
     if starts:
-        found["epoch_start"] = Quantity(1e3 * float(np.mean(starts)), "ms for the first batch of an epoch", source)
+        found["first_batch_of_epoch"] = Quantity(1e3 * float(np.mean(starts)), "ms", source)
     rate = samples_per_s(run)
     if rate is not None:
         found["samples_per_s"] = Quantity(rate, "samples/s", source)
@@ -335,16 +335,16 @@ def input_measures(record: Record) -> dict[str, Quantity]:
             found[name] = Quantity(ratio, "x this run's rate", source)
     gain, share = speed_up(record), share_alone(record)
     if gain is not None and share is not None:
-        found["speed_up"] = Quantity(gain, f"x one rank alone, on {run.ranks_said}", source)
+        found["speed_up"] = Quantity(gain, "x one rank alone", source)
         meet = bool(run.fact("meets", False))
-        found["fetch_share_alone"] = Quantity(share, "of one rank's step")
+        found["fetch_share_alone"] = Quantity(share, "of a step alone")
         found["serial_share_fitted"] = Quantity(serial_share(gain, run.world_size, meet=meet), "of the work", "fitted")
     inside = most_inside(run)
     if inside is not None:
-        found["ranks_inside_the_lock"] = Quantity(inside, "at most at one moment")
+        found["ranks_inside_the_lock"] = Quantity(inside, "at most at once")
     rates = store_rates(run)
     if rates is not None:
-        found["store_rate_per_rank"] = Quantity(float(rates.mean()) * 8 / 1e6, "Mbit/s while it fetches", source)
+        found["store_rate_per_rank"] = Quantity(float(rates.mean()) * 8 / 1e6, "Mbit/s, fetching", source)
     if any("prepared" in step.counts for log in run.ranks for step in log.steps):
         found["prepared_first_epoch"] = Quantity(counted(run, "prepared", later=False), "samples")
         found["prepared_later"] = Quantity(counted(run, "prepared", later=True), "samples")

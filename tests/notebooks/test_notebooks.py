@@ -20,6 +20,15 @@ SMALL = {
     "01_precision": {"epochs": 3, "repeats": 6, "seed": 5, "guess": 50},
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
+    "07_input_pipeline": {
+        "ranks": 3,
+        "num_samples": 193,
+        "batch": 8,
+        "prep_ms": 8.0,
+        "compute_ms": 4.0,
+        "seed": 5,
+        "guess": 50,
+    },
 }
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
@@ -55,11 +64,22 @@ def duplicate_data_says(text):
     assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
 
 
+def input_pipeline_says(text):
+    assert "input-pipeline / broken on 3 ranks" in text
+    broken, rest = text.split("input-pipeline / workers")
+    assert "prepared_first_epoch = 195" in broken and "prepared_later = 195" in broken
+    cached = rest.split("input-pipeline / cached")[1].split("input-pipeline / locked")[0]
+    assert "prepared_later = 0" in cached
+    assert text.count("one_at_a_time_across_ranks = True") == text.count("one_at_a_time_across_ranks = False") == 1
+    assert text.rstrip().endswith("store_bytes_later = 0")
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
     "02_mfu": mfu_says,
     "03_duplicate_data": duplicate_data_says,
+    "07_input_pipeline": input_pipeline_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -245,6 +265,11 @@ BREAK = {
         "labs/duplicate_data/programs.py",
         "    sampler.set_epoch(epoch)\n    return DataLoader(data, batch, sampler=sampler)",
         "    return DataLoader(data, batch)",
+    ),
+    "07_input_pipeline": (
+        "workloads/scans.py",
+        "kept = {i: self._kept(i) for i in indices}",
+        "kept = {i: None for i in indices}",
     ),
 }
 

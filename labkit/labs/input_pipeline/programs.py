@@ -127,7 +127,7 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
     every = config.compare == "all"
     if config.compare == "nothing":
         return plans
-    if not task.dummy:
+    if not task.dummy and (every or variant not in ("locked", "thread-locked")):
         short = replace(config, steps=min(config.steps or DUMMY_STEPS, DUMMY_STEPS))
         plans.append(train_all(role="dummy", task=Task(short, loader, dummy=True), ranks=ranks))
     if ranks > 1 and (every or variant in ("locked", "thread-locked") or config.source == "store"):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -21,7 +24,7 @@ from ...record.measures_input import (
     store_rates,
     waits,
 )
-from ...record.schema import Record
+from ...record.schema import Record, Step
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes, side_by_side
@@ -33,7 +36,10 @@ MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def saw_tooth_by_rank(*records: Record) -> Picture:
-    """By rank: the share of each 50 ms that it computes, and below it, when it waits for data."""
+    """By rank: the share of each 50 ms that it computes, and below it, when it waits for data.
+
+    Of a longer run, the end of its first epoch and what follows it: caches are filled then, and workers start again.
+    """
     need(records)
     tallest = max(record.run.world_size for record in records)
     figure, axes = side_by_side(records, width=6.2, height=1.7 + 0.85 * tallest)
@@ -44,10 +50,16 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
             raise UsageError(f"{name} has no steps to draw")
         offsets = np.zeros(run.world_size) if one_clock(run) else clock_offsets(run)
         origin = min(log.steps[0].start_ns - offset for log, offset in zip(run.ranks, offsets, strict=True) if log.steps)
+        ends = [log.steps[-1].end_ns - offset - origin for log, offset in zip(run.ranks, offsets, strict=True) if log.steps]
+        whole = max(ends) / 1e9
+        begins = [(step.start_ns - offsets[0] - origin) / 1e9 for step in _epoch_starts(record)]
+        first = max(0.0, min(begins[0] - SECONDS / 2, whole - SECONDS)) if begins else 0.0
+        for begin in begins:
+            axis.axvline(begin, color=palette.GREY, linewidth=1, linestyle=":")
         for rank, (log, offset) in enumerate(zip(run.ranks, offsets, strict=True)):
             times, shares = saw_tooth(log)
             shift = (log.steps[0].start_ns - offset - origin) / 1e9 if log.steps else 0.0
-            shown = times + shift <= SECONDS
+            shown = (times + shift >= first - 0.05) & (times + shift <= first + SECONDS + 0.05)
             base = rank + 0.78
             axis.fill_between((times + shift)[shown], base, base - 0.7 * np.clip(shares, 0, 1)[shown], step="mid",
                               color=palette.BLUE, alpha=0.85, linewidth=0)  # fmt: skip
@@ -56,33 +68,42 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
                 ((span.start_ns - offset - origin) / 1e9, (span.end_ns - span.start_ns) / 1e9)
                 for step in log.steps
                 for span in step.spans
-                if span.name == "fetch" and span.start_ns - offset - origin <= SECONDS * 1e9
+                if span.name == "fetch"
             ]
             axis.broken_barh(bars, (base + 0.03, 0.13), facecolor=palette.ORANGE, edgecolor="none")
-        ends = [log.steps[-1].end_ns - offset - origin for log, offset in zip(run.ranks, offsets, strict=True) if log.steps]
-        axis.set_xlim(0, min(SECONDS, max(ends) / 1e9))
+        axis.set_xlim(first, min(first + SECONDS, whole))
         axis.set_ylim(run.world_size, 0)
         axis.set_yticks(np.arange(run.world_size) + 0.43, [f"rank {rank}" for rank in range(run.world_size)])
         axis.tick_params(axis="y", length=0)
         axis.set_xlabel("seconds since the first step")
         mean = np.mean([waited.share for waited in _waits(record)]) if _waits(record) else None
-        said = "" if mean is None else f" · {mean:.0%} of a step waits for data"
+        when = " after the first epoch" if begins else ""
+        said = "" if mean is None else f" · {mean:.0%} of a step waits for data{when}"
         axis.set_title(name + said, loc="left", fontsize=10.5, fontweight="bold")
         shares = np.concatenate([saw_tooth(log)[1] for log in run.ranks])
         low, high = np.quantile(shares, [0.1, 0.9])
         words.append(
             f"{name}: a window computes {low:.0%} to {high:.0%} of its time (a tenth to nine tenths of windows)" + said
         )
-    figure.legend(handles=_handles(), loc="upper center", ncols=2, frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0))
+    figure.legend(handles=_handles(), loc="upper center", ncols=3, frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0))
     return finish(figure, records, "The saw-tooth. " + "; ".join(words) + ".", top=0.91)
 
 
-def _handles():
+def _epoch_starts(record: Record) -> list[Step]:
+    """The first steps of all epochs but the first, on rank 0."""
+    firsts: dict[int, Step] = {}
+    for step in record.run.ranks[0].steps:
+        firsts.setdefault(step.epoch, step)
+    return list(firsts.values())[1:]
+
+
+def _handles() -> list[Any]:
     return [
         Patch(
             color=palette.BLUE, alpha=0.85, label=f"share of each {WINDOW_MS:g} ms that the rank computes (height: 0 to 1)"
         ),
         Patch(color=palette.ORANGE, label="waits for its batch"),
+        Line2D([], [], color=palette.GREY, linewidth=1, linestyle=":", label="an epoch begins"),
     ]
 
 
