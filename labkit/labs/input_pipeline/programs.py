@@ -127,10 +127,11 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
     every = config.compare == "all"
     if config.compare == "nothing":
         return plans
-    if not task.dummy and (every or variant not in ("locked", "thread-locked")):
+    shared = variant in ("locked", "thread-locked") or config.source == "store"
+    if not task.dummy and (every or not shared):
         short = replace(config, steps=min(config.steps or DUMMY_STEPS, DUMMY_STEPS))
         plans.append(train_all(role="dummy", task=Task(short, loader, dummy=True), ranks=ranks))
-    if ranks > 1 and (every or variant in ("locked", "thread-locked") or config.source == "store"):
+    if ranks > 1 and (every or shared):
         own = replace(config, num_samples=max(2, math.ceil(config.num_samples / ranks)))
         plans.append(train_all(role="alone", task=Task(own, loader, task.dummy), ranks=1, group=False))
     if loader in WITHOUT_WORKERS and (every or variant in ("workers", "workers-in-memory")):
