@@ -28,6 +28,23 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Store:
+    """What a launch reads over the network from one server: the same for all launches of a record.
+
+    Attributes:
+        rate_bits_per_s: of the server's link, all readers together.
+        items: makes all that the server holds, item after item.
+        item_bytes: size of each.
+        emulate: let the server pace itself on loopback, as where no network stacks can be made.
+    """
+
+    rate_bits_per_s: float
+    items: Callable[[], bytes]
+    item_bytes: int
+    emulate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """One launch that a record needs.
 
@@ -39,6 +56,7 @@ class RunPlan:
         group: whether the ranks form a process group.
         network: whether it runs on the hosts and links that the run was given; a launch of one rank never does.
         threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
+        store: what the ranks find at `context.store`; None for nothing.
     """
 
     role: str
@@ -48,6 +66,7 @@ class RunPlan:
     group: bool = True
     network: bool = True
     threads: int | None = None
+    store: Store | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..record.probe import Probe
 from ..record.schema import Network
 from .hosts import bytes_on
+from .storage import StoreAddress
 
 if TYPE_CHECKING:
     import torch
@@ -30,6 +31,7 @@ class RankContext:
         folder: the run's folder, the same for all ranks of a host.
         probe: this rank's probe.
         network: the hosts of one machine and the links between them, if the run was given such.
+        store: where the server is that all ranks read from, if the plan has one.
         expect_steps: tell the progress bar how many steps are to come.
     """
 
@@ -46,6 +48,7 @@ class RankContext:
     probe: Probe
     expect_steps: Callable[[int], None]
     network: Network | None = None
+    store: StoreAddress | None = None
 
     def wire_bytes(self) -> tuple[int, int] | None:
         """(received, sent) bytes of this host's interface so far, of all its ranks, headers included.

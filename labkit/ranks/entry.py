@@ -247,6 +247,7 @@ def make_context(
         probe=probe,
         expect_steps=expect_steps,
         network=job.seats.network if job.seats else None,
+        store=job.store,
     )
     return context, probe
 

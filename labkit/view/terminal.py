@@ -68,7 +68,7 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     table.add_column()
     for name, quantity in measures.items():
         table.add_row(name, str(quantity) + (f"  ({quantity.source})" if quantity.source else ""))
-    made = record.network.made if record.network else ""
+    made = " ".join(part.made for part in (record.network, record.storage) if part)
     console.print(
         Panel(
             Group(table, *(Text(line, style="dim") for line in (record.provenance.label(), made) if line)),

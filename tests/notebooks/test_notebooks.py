@@ -21,6 +21,15 @@ SMALL = {
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
     "04_stale_gradients": {"ranks": 3, "steps": 30, "batch": 16, "straggler": 3.0, "seed": 5, "guess": 2},
+    "07_input_pipeline": {
+        "ranks": 3,
+        "num_samples": 193,
+        "batch": 8,
+        "prep_ms": 8.0,
+        "compute_ms": 4.0,
+        "seed": 5,
+        "guess": 50,
+    },
 }
 SMALL["05_overlap"] = {"ranks": 3, "hosts": 3, "link": "200mbit", "layers": 4, "width": 64, "batch": 192, "steps": 4}
 SMALL["05_overlap"] |= {"bucket_mb": 0.0158, "seed": 5, "guess": 50}
@@ -77,6 +86,16 @@ def overlap_says(text):
     assert "needless-find-unused: found" in of["find-unused"]
 
 
+def input_pipeline_says(text):
+    assert "input-pipeline / broken on 3 ranks" in text
+    broken, rest = text.split("input-pipeline / workers")
+    assert "prepared_first_epoch = 195" in broken and "prepared_later = 195" in broken
+    cached = rest.split("input-pipeline / cached")[1].split("input-pipeline / locked")[0]
+    assert "prepared_later = 0" in cached
+    assert text.count("one_at_a_time_across_ranks = True") == text.count("one_at_a_time_across_ranks = False") == 1
+    assert text.rstrip().endswith("store_bytes_later = 0")
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
@@ -84,6 +103,7 @@ SAYS = {
     "03_duplicate_data": duplicate_data_says,
     "04_stale_gradients": stale_gradients_says,
     "05_overlap": overlap_says,
+    "07_input_pipeline": input_pipeline_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -280,6 +300,11 @@ BREAK = {
         "labs/stale_gradients/server.py",
         "stop = self._begun >= self._total",
         "stop = self._begun > self._total",
+    ),
+    "07_input_pipeline": (
+        "workloads/scans.py",
+        "kept = {i: self._kept(i) for i in indices}",
+        "kept = {i: None for i in indices}",
     ),
 }
 
