@@ -33,7 +33,7 @@ def detect(record: Record) -> Verdict:
     }
     moved = _moved(run)
     if moved is not None:
-        evidence["largest_move"] = Quantity(moved, "of any weight in the whole run")
+        evidence["largest_move"] = Quantity(moved, "by which any weight changed")
     if not orphans:
         return _answer("clear", evidence, cause="all that the optimizer holds are parameters of the model")
     if known and moved:

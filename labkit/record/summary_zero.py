@@ -184,7 +184,7 @@ def leftover_table(record: Record) -> Table:
         own = "as the implementation's own account says" if not missed else f"its own account misses {missed:,} on all ranks"
         rows.append(("", f"= {int(after[0].sum()):,}", f"alive, {own}"))
     notes = ("A minus: it keeps less than the paper's stage would.", record.provenance.label())
-    return Table("What rank 0 keeps after a backward pass, in bytes", ("strategy", "bytes", "what"), tuple(rows), notes)
+    return Table("What rank 0 keeps after a backward pass, in bytes", ("strategy", "bytes", "what"), tuple(rows), notes, left=(0, 2))
 
 
 def instants_table(run: Run) -> Table:

@@ -12,7 +12,7 @@ from .cards import _SMALL, _box, escape
 def table_card(table: Table) -> str:
     """A table as a card."""
     cell = "padding:.1em .7em;text-align:"
-    sides = ["left", *["right"] * (len(table.columns) - 1)]
+    sides = ["left" if at in table.left else "right" for at in range(len(table.columns))]
 
     def row(words: tuple[str, ...], tag: str) -> str:
         cells = (f"<{tag} style='{cell}{side}'>{escape(word)}</{tag}>" for word, side in zip(words, sides, strict=True))
@@ -27,7 +27,7 @@ def in_terminal(table: Table) -> list[RichTable | Text]:
     """A table and its notes, to print."""
     drawn = RichTable(box=None, pad_edge=False, title=table.title, title_justify="left")
     for at, name in enumerate(table.columns):
-        drawn.add_column(name, justify="right" if at else "left")
+        drawn.add_column(name, justify="left" if at in table.left else "right")
     for row in table.rows:
         drawn.add_row(*row)
     return [drawn, *(Text(note, style="dim") for note in table.notes)]

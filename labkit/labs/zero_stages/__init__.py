@@ -27,6 +27,7 @@ class Config:
         0.0, "memory of each device, in bytes a parameter; 0: enough for stage 2, no more", low=0.0, high=1000.0
     )
     replicas: int = setting(2, "groups of hsdp, each with a whole copy of the state", low=1, high=256)
+    only: str = setting("", "strategies that compare runs, separated by commas; empty for all")
     live_parameters: int = setting(
         0, "weights that DeepSpeed stage 3 may keep gathered, and whole (its default: 1e9)", low=0, high=10**12
     )
@@ -67,6 +68,12 @@ def _measures(record: Any) -> dict[str, Any]:
     return zero_measures(record)
 
 
+def _tables(record: Any) -> list[Any]:
+    from ...record.summary_zero import zero_tables
+
+    return zero_tables(record)
+
+
 def _source(variant: str) -> str:
     from . import plans
 
@@ -89,8 +96,9 @@ SPEC = LabSpec(
     timed_detectors=(),
     plan=plan,
     measures=_measures,
+    tables=_tables,
     source=_source,
-    figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "what-fits"),
+    figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
     controls=("layers", "hidden", "room"),
     exact_measures=(),
     simulated=("what fits on 8 to 1,024 devices of 80 GB (by formula)",),

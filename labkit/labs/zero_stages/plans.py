@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import UsageError
+from ...errors import UnknownName, UsageError
 from ...record.strategies import STRATEGIES, cheapest_fitting, expected_peak
 from ...workloads.gpt import GPTShape
 from ..spec import RunPlan
@@ -118,9 +118,15 @@ FAST = "fast"
 
 
 def _compare(config: Config, ranks: int) -> list[RunPlan]:
-    why = {name: misfit(name, config, ranks) for name in STRATEGIES}
+    wanted = [name.strip() for name in config.only.split(",") if name.strip()] or list(STRATEGIES)
+    for name in wanted:
+        if name not in STRATEGIES:
+            raise UnknownName("strategy", name, STRATEGIES)
+    why = {name: misfit(name, config, ranks) for name in STRATEGIES if name in wanted}
     left_out = "; ".join(f"{name}: {reason}" for name, reason in why.items() if reason)
-    tasks = [task(name, config, ranks, left_out=left_out) for name in STRATEGIES if not why[name]]
+    tasks = [task(name, config, ranks, left_out=left_out) for name, reason in why.items() if not reason]
+    if not tasks:
+        raise UsageError(f"none of these can run here: {left_out}")
     fast = RunPlan(role=FAST, program=time_strategies, task=tuple(tasks), ranks=ranks, network=False)
     return [*(_launch(what.strategy, what, ranks) for what in tasks), fast, _single(config, ranks)]
 

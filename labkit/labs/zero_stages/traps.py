@@ -86,7 +86,7 @@ def run_norm_of_shards(context: RankContext) -> None:
     task: Task = context.config
     model = model_of(context)
     _declare_trap(context, model, norm_of_shards)
-    wrapped = FullyShardedDataParallel(model, device_id=context.device if context.device.type == "cuda" else None)
+    wrapped = FullyShardedDataParallel(model, device_id=context.device)
     _clip_steps(context, wrapped, torch.optim.SGD(wrapped.parameters(), lr=task.config.lr), norm_of_shards)
 
 
