@@ -47,8 +47,8 @@ def detect(record: Record) -> Verdict:
     return _answer(
         "found",
         evidence,
-        cause=f"the optimizer knows {known} of the model's {total} parameters and holds {orphans} that nothing uses: its steps "
-        "change nothing that the model computes with, and the old whole weights stay in memory",
+        cause=f"the optimizer knows {known} of the model's {total} parameters and holds {orphans} that nothing uses: its "
+        "steps change nothing that the model computes with, and the old whole weights stay in memory",
         fix="make the optimizer after fully_shard, from the sharded model's parameters()",
         where=str(run.fact("wrap_where", "")) or None,
         waste=1.0 if not known else None,

@@ -47,8 +47,8 @@ def detect(record: Record) -> Verdict:
             evidence,
             cause="ranks find different norms for one gradient: each sees its own shard alone, scales it by a factor of its "
             "own, and the clipped gradient is too long and points elsewhere",
-            fix="use the wrapper's own clip_grad_norm_ (model.clip_grad_norm_ under FSDP1), or FSDP2, whose DTensors know all "
-            "shards; print the norm on two ranks once",
+            fix="use the wrapper's own clip_grad_norm_ (model.clip_grad_norm_ under FSDP1), or FSDP2, whose DTensors know "
+            "all shards; print the norm on two ranks once",
             where=str(record.run.fact("wrap_where", "")) or None,
         )
     if spread.max() <= ROUNDING:
@@ -56,8 +56,8 @@ def detect(record: Record) -> Verdict:
     return _answer(
         "inconclusive",
         evidence,
-        cause=f"norms differ by up to {spread.max():.1e} between ranks: more than the order of sums explains, and not in most "
-        "steps",
+        cause=f"norms differ by up to {spread.max():.1e} between ranks: more than the order of sums explains, and not in "
+        "most steps",
         fix="compare the norms before and after the gradients are reduced",
     )
 

@@ -34,20 +34,22 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"ranks begin with {different} different sets of weights; whether wrapping made them equal was not recorded",
+            cause=f"ranks begin with {different} different sets of weights; whether wrapping made them equal is not known",
             fix="record digest('wrapped_weights', the whole weights) after wrapping too",
         )
     evidence["wrapped_weights_are_a_ranks_own"] = Quantity(after[0] in before)
     if len(set(after)) == 1 and after[0] in before:
         return _answer(
-            "clear", evidence, cause=f"ranks begin with {different} different sets of weights, and wrapping made all equal to one"
+            "clear",
+            evidence,
+            cause=f"ranks begin with {different} different sets of weights, and wrapping made all equal to one",
         )
     return _answer(
         "found",
         evidence,
-        cause=f"ranks began with {different} different sets of weights, and the model that trains is none of them: its shards "
-        "come from different initialisations, whose statistics nobody chose",
-        fix="seed all ranks alike before the model is built (and apart after it, for dropout), or broadcast the first rank's "
-        "weights; fully_shard does not",
+        cause=f"ranks began with {different} different sets of weights, and the model that trains is none of them: its "
+        "shards come from different initialisations, whose statistics nobody chose",
+        fix="seed all ranks alike before the model is built (and apart after it, for dropout), or broadcast the first "
+        "rank's weights; fully_shard does not",
         where=str(run.fact("wrap_where", "")) or None,
     )

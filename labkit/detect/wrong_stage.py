@@ -39,14 +39,14 @@ def detect(record: Record) -> Verdict:
     missing = _lacks(run)
     if missing:
         return _answer("not_applicable", cause=missing[0], fix=missing[1])
-    own_peak, room = int(np.max(peak_bytes(run))), float(run.fact("room_bytes", 0))  # pyright: ignore
+    own_peak, room = _peak(run), float(run.fact("room_bytes", 0))  # pyright: ignore
     evidence = {
         "sent": Quantity(backend_bytes(run) / 1e6, "MB a rank and step"),
         "peak": Quantity(own_peak / 1e6, "MB of state"),
         "room": Quantity(room / 1e6, "MB"),
     }
     others = {name: other for name, other in strategy_runs(record).items() if other is not run and not _lacks(other)}
-    fitting = {name: other for name, other in others.items() if np.max(peak_bytes(other)) <= room}
+    fitting = {name: other for name, other in others.items() if _peak(other) <= room}
     cheaper = {name: other for name, other in fitting.items() if backend_bytes(other) < LESS * backend_bytes(run)}
     if not cheaper:
         return _nothing_cheaper(run, bool(others), room, own_peak, evidence)
@@ -54,10 +54,19 @@ def detect(record: Record) -> Verdict:
     return _beside(record, run, best, cheaper[best], evidence)
 
 
+def _peak(run: Run) -> int:
+    """Bytes of the rank that held the most."""
+    peaks = peak_bytes(run)
+    return 0 if peaks is None else int(peaks.max())
+
+
 def _lacks(run: Run) -> tuple[str, str] | None:
     """What a run lacks to be judged, and what to do about it."""
     if strategy_of(run) not in STRATEGIES:
-        return "no strategy was declared", "declare strategy, num_parameters and room_bytes, and count a step (lab zero-stages)"
+        return (
+            "no strategy was declared",
+            "declare strategy, num_parameters and room_bytes, and count a step (lab zero-stages)",
+        )
     if run.world_size == 1:
         return "one rank sends nothing, and has nobody to share with", "run it on several ranks"
     if not operations(run) or peak_bytes(run) is None:
@@ -71,7 +80,9 @@ def _nothing_cheaper(run: Run, compared: bool, room: float, own_peak: int, evide
     name, stage = strategy_of(run), STRATEGIES[strategy_of(run)].stage
     if own_peak > room:
         return _answer(
-            "clear", evidence, cause=f"{name} does not fit itself, so it is no question of cost: a higher stage, or more ranks"
+            "clear",
+            evidence,
+            cause=f"{name} does not fit itself, so it is no question of cost: a higher stage, or more ranks",
         )
     if compared:
         return _answer("clear", evidence, cause=f"of what was run beside it, nothing that fits sends less than {name}")
@@ -94,7 +105,7 @@ def _beside(record: Record, run: Run, best: str, other: Run, evidence: dict[str,
     source = "simulated" if record.network is not None and record.network.way == "emulated" else None
     evidence |= {
         f"sent_by_{best.replace('-', '_')}": Quantity(backend_bytes(other) / 1e6, "MB a rank and step"),
-        f"peak_of_{best.replace('-', '_')}": Quantity(int(np.max(peak_bytes(other))) / 1e6, "MB of state"),
+        f"peak_of_{best.replace('-', '_')}": Quantity(_peak(other) / 1e6, "MB of state"),
     }
     if min(len(own), len(cheap)) < ENOUGH:
         return _answer(
@@ -109,8 +120,8 @@ def _beside(record: Record, run: Run, best: str, other: Run, evidence: dict[str,
         return _answer(
             "found",
             evidence,
-            cause=f"{name} sends {more:.2f} times what {best} sends, and {best} fits into the same memory: the difference is "
-            "weights that are gathered again, and waited for",
+            cause=f"{name} sends {more:.2f} times what {best} sends, and {best} fits into the same memory: the difference "
+            "is weights that are gathered again, and waited for",
             fix=f"use {best}"
             + (" (fully_shard with reshard_after_forward=False)" if best == "fsdp2-no-reshard" else "")
             + "; keep the higher stage for the day the lower one does not fit",

@@ -263,9 +263,7 @@ def misses(run: Run) -> dict[str, int]:
         return {}
     found = {}
     for at, category in enumerate(CATEGORIES):
-        found[category] = sum(
-            abs(int(after[rank][at]) - account.get(category, 0)) for rank, account in enumerate(accounts)
-        )
+        found[category] = sum(abs(int(after[rank][at]) - account.get(category, 0)) for rank, account in enumerate(accounts))
     return found
 
 

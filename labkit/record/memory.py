@@ -23,7 +23,7 @@ Account = Callable[[], Mapping[str, Iterable[torch.Tensor]]]
 def bytes_alive(tensors: Mapping[str, Iterable[torch.Tensor]]) -> dict[str, int]:
     """Bytes by category of the storages behind tensors; one that several share counts once, for the first category."""
     counted: set[int] = set()
-    found = dict.fromkeys(CATEGORIES, 0)
+    found: dict[str, int] = {category: 0 for category in CATEGORIES}
     for category in CATEGORIES:
         for tensor in tensors.get(category, ()):
             own = _local(tensor)
@@ -62,7 +62,9 @@ def account_of(model: nn.Module, optimizer: Any, buckets: Iterable[torch.Tensor]
         else:
             gradients = []
         for parameter in _all_parameters(plain, optimizer):
-            if id(parameter) not in in_shards and not any(parameter is getattr(p, "_unsharded_param", None) for p in sharded):
+            if id(parameter) not in in_shards and not any(
+                parameter is getattr(p, "_unsharded_param", None) for p in sharded
+            ):
                 parameters.append(parameter)
                 gradients.append(parameter.grad)
         return {

@@ -1,4 +1,4 @@
-"""The ways to divide training state that lab 06 compares: which stage each stands for, and what each costs where. No torch."""
+"""The ways to divide training state that lab 06 compares: which stage each stands for, what each costs where. No torch."""
 
 from __future__ import annotations
 

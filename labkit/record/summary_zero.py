@@ -107,7 +107,9 @@ def _traps(run: Run) -> dict[str, Quantity]:
     for log in run.ranks[:1]:
         for event in log.events:
             if event.name == "optimizer_knows":
-                found["optimizer_knows"] = Quantity(int(event.fields["known"]), f"of {event.fields['parameters']} parameters")
+                found["optimizer_knows"] = Quantity(
+                    int(event.fields["known"]), f"of {event.fields['parameters']} parameters"
+                )
             if event.name == "weights_moved":
                 found["weights_moved"] = Quantity(float(event.fields["largest"]), "the most moved weight, over the run")
     norms = [log.steps[0].scalar("grad_norm") for log in run.ranks if log.steps and "grad_norm" in log.steps[0].scalars]
@@ -140,7 +142,9 @@ def stage_table(record: Record) -> Table:
     left_out = next((str(run.fact("left_out")) for run in strategy_runs(record).values() if run.fact("left_out")), "")
     if left_out:
         notes.append(f"Left out: {left_out}.")
-    notes.append("kept, peak: bytes a parameter, of the largest rank; sent: a rank's, in units of Ψ(W-1)/W elements; times: ms.")
+    notes.append(
+        "kept, peak: bytes a parameter, of the largest rank; sent: a rank's, in units of Ψ(W-1)/W elements; times: ms."
+    )
     notes.append(record.provenance.label())
     slow = "step, slow link" if network is not None else "step"
     columns = (
@@ -184,7 +188,9 @@ def leftover_table(record: Record) -> Table:
         own = "as the implementation's own account says" if not missed else f"its own account misses {missed:,} on all ranks"
         rows.append(("", f"= {int(after[0].sum()):,}", f"alive, {own}"))
     notes = ("A minus: it keeps less than the paper's stage would.", record.provenance.label())
-    return Table("What rank 0 keeps after a backward pass, in bytes", ("strategy", "bytes", "what"), tuple(rows), notes, left=(0, 2))
+    return Table(
+        "What rank 0 keeps after a backward pass, in bytes", ("strategy", "bytes", "what"), tuple(rows), notes, left=(0, 2)
+    )
 
 
 def instants_table(run: Run) -> Table:
@@ -212,11 +218,14 @@ def what_if_table(memory_gb: float = 80.0, kept_as: str = "mixed Adam", reserve_
         for devices in DEVICES:
             choice = found[(model, devices)]
             least = state(params, devices, 3, kept_as).total / GB
-            cells.append(f"{STAGE_NAMES[choice.stage]} {choice.state_bytes / GB:.0f} GB" if choice else f"– ({least:.0f} GB)")
+            cells.append(
+                f"{STAGE_NAMES[choice.stage]} {choice.state_bytes / GB:.0f} GB" if choice else f"– ({least:.0f} GB)"
+            )
         fewest = fewest_ranks(params, memory["memory_bytes"], kept=kept_as, reserve_bytes=memory["reserve_bytes"])
         rows.append((model, *cells, f"{fewest:,}" if fewest else "–"))
     notes = (
-        f"Simulated, by the formulas of arXiv:1910.02054; {kept_as}; {memory_gb:g} GB a device, {reserve_gb:g} GB of it set aside.",
+        f"Simulated, by the formulas of arXiv:1910.02054; {kept_as}; {memory_gb:g} GB a device, {reserve_gb:g} GB "
+        "of it set aside.",
         "State alone: activations, buffers and fragments come on top. In brackets: what even ZeRO-3 would take.",
     )
     columns = ("model", *(str(devices) for devices in DEVICES), "fewest devices")

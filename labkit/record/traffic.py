@@ -68,7 +68,7 @@ def sent_share(kind: str, group_size: int) -> float:
     if kind == SEND:
         return 1.0
     around = (group_size - 1) / group_size
-    if kind == SCATTER or kind == GATHER:
+    if kind in (SCATTER, GATHER):
         return around / group_size if kind == GATHER else around
     return 2 * around if kind == ALL_REDUCE else around
 
@@ -144,7 +144,7 @@ def _group_of(values: Iterable[Any]) -> tuple[int, ...] | None:
                 continue
         elif isinstance(value, str):
             try:
-                group = dist.distributed_c10d._resolve_process_group(value)
+                group = dist.distributed_c10d._resolve_process_group(value)  # pyright: ignore
             except (RuntimeError, ValueError):
                 continue
         if group is not None:

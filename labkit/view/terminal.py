@@ -60,9 +60,7 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
         console.print(f"\nUnless told otherwise (--hosts, --link): {spec.hosts} hosts, each with a link of {spec.link}.")
 
 
-def print_record(
-    console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()
-) -> None:
+def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()) -> None:
     """The card of a record: what ran, the measures, the verdicts, where it is kept."""
     run = record.run
     steps = max(len(log.steps) for log in run.ranks)

@@ -137,10 +137,29 @@ def test_deepspeed_3_keeps_twenty_bytes_of_a_share_and_its_bucket(four):
 
 @with_deepspeed
 def test_stage_3_as_deepspeed_sets_it_keeps_more_than_stage_2_on_a_small_model(lab, run, four):
-    found = run("deepspeed-3-defaults", ranks=4, hosts=1, **{**SMALL, "steps": 5}).run
+    found = run("deepspeed-defaults", ranks=4, hosts=1, **{**SMALL, "steps": 5}).run
     assert sum(misses(found).values()) == 0
     assert kept(found)["init"][:, 3] / psi(found) == pytest.approx([4] * 4)
     assert peak_bytes(found).max() > peak_bytes(strategy_runs(four)["deepspeed-2"]).max()
+
+
+@with_deepspeed
+def test_deepspeed_would_clip_to_a_norm_of_one_unless_it_is_told_not_to(tmp_path):
+    def program(context):
+        from labkit.labs.zero_stages import deepspeed as ours
+        from labkit.labs.zero_stages.strategies import Place
+        from labkit.workloads.gpt import GPTShape, build_gpt
+
+        told, clips = ours.settings_of, []
+        for without in ((), ("gradient_clipping",)):
+            ours.settings_of = lambda *a, without=without, **k: {
+                name: value for name, value in told(*a, **k).items() if name not in without
+            }
+            model = build_gpt(GPTShape(layers=1, hidden=8, heads=1, seq=4), seed=0, attention="sdpa", recompute=False)
+            clips.append(ours.prepare_deepspeed(1, model, Place(1, 1, 1e-3, context.device)).model.gradient_clipping())
+        return clips
+
+    assert launch(program, None, ranks=1, folder=tmp_path).values == [[0.0, 1.0]]
 
 
 # ---- What is sent
@@ -358,7 +377,7 @@ def test_without_deepspeed_the_comparison_says_so_and_runs_the_rest(monkeypatch)
     planned = plans.plan("compare", Config(), 3)
     assert [plan.role for plan in planned] == ["ddp", "zero1", "fsdp2-no-reshard", "fsdp2-reshard", "fast", "single"]
     assert "deepspeed-2: DeepSpeed is not installed" in planned[0].task.left_out and "hsdp" in planned[0].task.left_out
-    for name in (*BY_DEEPSPEED, "deepspeed-3-defaults"):
+    for name in (*BY_DEEPSPEED, "deepspeed-defaults"):
         with pytest.raises(UsageError, match="make setup-deepspeed"):
             plans.plan(name, Config(), 4)
 

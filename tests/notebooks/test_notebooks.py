@@ -20,7 +20,11 @@ SMALL = {
     "01_precision": {"epochs": 3, "repeats": 6, "seed": 5, "guess": 50},
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
-}
+    "06_zero_stages": {
+        "ranks": 3, "layers": 1, "hidden": 24, "steps": 5, "link": "1gbit", "only": "ddp,fsdp2-reshard", "seed": 5,
+        "guess": 2,
+    },
+}  # fmt: skip
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
 
@@ -55,11 +59,21 @@ def duplicate_data_says(text):
     assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
 
 
+def zero_stages_says(text):
+    broken, rest = text.split("zero-stages / fixed")
+    assert "zero-stages / broken on 3 ranks" in broken and "collectives = 6" in broken  # 2 modules: 4 gathered, 2 reduced
+    fixed, trap = rest.split("zero-stages / optimizer-first")
+    assert "collectives = 4" in fixed and "own_account_missed_by = 0" in fixed and "loss_follows_single = True" in fixed
+    assert "optimizer-before-sharding: clear" in fixed and "optimizer-before-sharding: found" in trap
+    assert "per-rank-norm: found" in trap and "unequal-init: found" in trap and "wrong-stage" not in text
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
     "02_mfu": mfu_says,
     "03_duplicate_data": duplicate_data_says,
+    "06_zero_stages": zero_stages_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -233,6 +247,11 @@ def test_a_changed_stored_output_is_noticed(path, small_run, tmp_path):
 
 
 BREAK = {
+    "06_zero_stages": (
+        "labs/zero_stages/strategies.py",
+        "fully_shard(block, reshard_after_forward=True)\n    fully_shard(model, reshard_after_forward=True)",
+        "fully_shard(block, reshard_after_forward=False)\n    fully_shard(model, reshard_after_forward=False)",
+    ),
     "00_start_here": ("labs/start_here/compute.py", '"bf16": torch.bfloat16, ', ""),
     "01_precision": (
         "labs/precision/loops.py",

@@ -38,7 +38,7 @@ VARIANTS = (
     Variant(name="compare", summary="every strategy, on a fast and on the slow link, in one record"),
     *(Variant(name=strategy.name, summary=strategy.summary) for strategy in STRATEGIES.values()),
     Variant(
-        name="deepspeed-3-defaults",
+        name="deepspeed-defaults",
         summary="DeepSpeed stage 3 as it comes: on a small model it keeps more than stage 2",
         defaults={"live_parameters": 10**9},
     ),
@@ -93,19 +93,26 @@ SPEC = LabSpec(
     config=Config,
     variants=VARIANTS,
     detectors=("wrong-stage", "optimizer-before-sharding", "per-rank-norm", "unequal-init"),
-    timed_detectors=(),
+    timed_detectors=("wrong-stage",),
     plan=plan,
     measures=_measures,
     tables=_tables,
     source=_source,
     figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
     controls=("layers", "hidden", "room"),
-    exact_measures=(),
+    exact_measures=(
+        "own_account_missed_by",
+        "collectives",
+        "fits",
+        "loss_follows_single",
+        "optimizer_knows",
+        "initial_weights",
+    ),
     simulated=("what fits on 8 to 1,024 devices of 80 GB (by formula)",),
     exercise=Exercise(
         task=(
-            "For each case (parameters, devices, memory of a device, bytes a parameter) return the cheapest stage that fits: "
-            "0 for plain data parallelism, 1, 2 or 3 for ZeRO, or None where none fits."
+            "For each case (parameters, devices, memory of a device, bytes a parameter) return the cheapest stage that "
+            "fits: 0 for plain data parallelism, 1, 2 or 3 for ZeRO, or None where none fits."
         ),
         signature="def my_stage(case):",
         check=_check,

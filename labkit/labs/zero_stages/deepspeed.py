@@ -74,7 +74,7 @@ def prepare_deepspeed(stage: int, model: nn.Module, place: Place) -> Training:
             dist_init_required=False,
         )
     of_stage = _Stage3 if stage == 3 else _Stage12
-    kept = of_stage(engine.module, optimizer)
+    kept = of_stage(engine.module, optimizer)  # pyright: ignore[reportArgumentType]
     return _Engine(engine, optimizer, kept.tensors, kept.own_account, kept.full_weights)
 
 

@@ -30,8 +30,8 @@ class Case:
     @property
     def story(self) -> str:
         return (
-            f"{self.params / 1e9:g} B parameters, {self.devices} devices of {self.memory_gb:g} GB, {self.reserve_gb:g} GB of "
-            "each for activations"
+            f"{self.params / 1e9:g} B parameters, {self.devices} devices of {self.memory_gb:g} GB, {self.reserve_gb:g} GB "
+            "of each for activations"
         )
 
 

@@ -19,9 +19,7 @@ ROOM = 1.03
 def sizes(config: Config) -> tuple[int, int]:
     """(parameters, those of the largest wrapped module)."""
     try:
-        shape = GPTShape(
-            layers=config.layers, hidden=config.hidden, heads=config.heads, seq=config.seq, vocab=config.vocab
-        )
+        shape = GPTShape(layers=config.layers, hidden=config.hidden, heads=config.heads, seq=config.seq, vocab=config.vocab)
     except ValueError as error:
         raise UsageError(str(error)) from error
     block = 12 * shape.hidden**2 + 4 * shape.hidden
@@ -96,7 +94,7 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
     if variant == "compare":
         return _compare(config, ranks)
     cheap = choice(config, ranks)
-    strategy = {"broken": "fsdp2-reshard", "fixed": cheap, "deepspeed-3-defaults": "deepspeed-3"}.get(variant, variant)
+    strategy = {"broken": "fsdp2-reshard", "fixed": cheap, "deepspeed-defaults": "deepspeed-3"}.get(variant, variant)
     if why := misfit(strategy, config, ranks):
         raise UsageError(why)
     plans = [_launch("variant", task(strategy, config, ranks), ranks)]
@@ -136,4 +134,4 @@ def source(variant: str) -> str:
     if variant in traps.PROGRAMS:
         return traps.source(variant)
     shown = {"broken": "fsdp2-reshard", "fixed": "fsdp2-no-reshard", "compare": "fsdp2-reshard"}.get(variant, variant)
-    return strategies.source("deepspeed-3" if shown == "deepspeed-3-defaults" else shown)
+    return strategies.source("deepspeed-3" if shown == "deepspeed-defaults" else shown)

@@ -16,8 +16,8 @@ from ...record.memory import BUFFERS, bytes_alive
 from ...record.traffic import CollectiveCounter, by_kind
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
-from .strategies import DEEPSPEED, Place, Training, prepare
 from . import Config
+from .strategies import DEEPSPEED, Place, Training, prepare
 
 COUNTED = 2
 """The step whose memory and traffic are counted; those before it make optimizer states and lay buckets out."""
@@ -54,9 +54,7 @@ class Task:
 
 
 def shape_of(config: Config) -> GPTShape:
-    return GPTShape(
-        layers=config.layers, hidden=config.hidden, heads=config.heads, seq=config.seq, vocab=config.vocab
-    )
+    return GPTShape(layers=config.layers, hidden=config.hidden, heads=config.heads, seq=config.seq, vocab=config.vocab)
 
 
 def dtype_of(config: Config) -> torch.dtype:

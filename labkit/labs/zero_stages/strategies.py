@@ -18,7 +18,6 @@ from torch.nn.parallel import DistributedDataParallel
 from ...record import memory
 from ...record.memory import BUFFERS, GRADIENTS, PARAMETERS, STATE, sharded_parameters
 
-
 COUNTERS, COUNTER_BYTES = "step_counters", 4
 """Adam counts the steps of each parameter that it keeps, in a float; part of its state."""
 
@@ -224,4 +223,3 @@ def source(strategy: str) -> str:
 
         return inspect.getsource(deepspeed.settings_of)
     return inspect.getsource(TORCH[strategy])
-

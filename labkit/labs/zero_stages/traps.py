@@ -65,7 +65,9 @@ def _watch_optimizer(context: RankContext, model: Any, optimizer: Any) -> None:
     report_optimizer(context, model, optimizer)
     account = account_of(model, optimizer)
     context.expect_steps(task.config.steps)
-    for _, (tokens, targets) in zip(range(task.config.steps), batches(context, context.world_size, context.rank), strict=False):
+    for _, (tokens, targets) in zip(
+        range(task.config.steps), batches(context, context.world_size, context.rank), strict=False
+    ):
         context.probe.begin_step()
         loss = loss_of(model(tokens), targets)
         loss.backward()
@@ -93,7 +95,9 @@ def run_norm_of_shards(context: RankContext) -> None:
 def _clip_steps(context: RankContext, model: Any, optimizer: Any, clip: Any) -> None:
     task: Task = context.config
     context.expect_steps(task.config.steps)
-    for _, (tokens, targets) in zip(range(task.config.steps), batches(context, context.world_size, context.rank), strict=False):
+    for _, (tokens, targets) in zip(
+        range(task.config.steps), batches(context, context.world_size, context.rank), strict=False
+    ):
         context.probe.begin_step()
         loss = loss_of(model(tokens), targets)
         loss.backward()
@@ -116,7 +120,9 @@ def run_seeds_differ(context: RankContext) -> None:
     context.probe.digest("wrapped_weights", full_weights(model))
     optimizer = torch.optim.Adam(model.parameters(), lr=task.config.lr)
     context.expect_steps(task.config.steps)
-    for _, (tokens, targets) in zip(range(task.config.steps), batches(context, context.world_size, context.rank), strict=False):
+    for _, (tokens, targets) in zip(
+        range(task.config.steps), batches(context, context.world_size, context.rank), strict=False
+    ):
         context.probe.begin_step()
         loss = loss_of(model(tokens), targets)
         loss.backward()

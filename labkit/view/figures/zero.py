@@ -154,7 +154,7 @@ def _legend_rows(figure: Figure) -> int:
 
 
 def traffic_by_collective(*records: Record) -> Picture:
-    """What a rank sends in a step, in units of Ψ(W-1)/W: dispatched, by operation; a mark for the paper, one for the wire."""
+    """What a rank sends in a step, in units of Ψ(W-1)/W: dispatched, by operation; marks for the paper and the wire."""
     entries = _entries(records)
     figure = Figure(figsize=(10.5, 1.5 + 0.52 * len(entries)))
     axis = figure.subplots()
@@ -176,7 +176,9 @@ def traffic_by_collective(*records: Record) -> Picture:
             said += f", {units(run, by_paper):.2f} by the paper"
         if counted is not None:
             wired = True
-            axis.plot([units(run, counted.rank_bytes)], [row], "D", color=palette.YELLOW, markeredgecolor="black", markersize=7)
+            axis.plot(
+                [units(run, counted.rank_bytes)], [row], "D", color=palette.YELLOW, markeredgecolor="black", markersize=7
+            )
             said += f", {units(run, counted.rank_bytes):.2f} on the wire"
             most = max(most, units(run, counted.rank_bytes))
         most = max(most, left)
@@ -187,9 +189,7 @@ def traffic_by_collective(*records: Record) -> Picture:
     axis.set_xlabel("sent by a rank in a step, in units of Ψ(W−1)/W elements")
     plain_axes(axis)
     _traffic_legend(figure, axis, kinds, wired)
-    return finish(
-        figure, records, "Traffic by collective. " + "; ".join(words) + ".", top=1 - 0.36 / figure.get_figheight()
-    )
+    return finish(figure, records, "Traffic by collective. " + "; ".join(words) + ".", top=1 - 0.36 / figure.get_figheight())
 
 
 def _traffic_legend(figure: Figure, axis: Any, kinds: set[str], wired: bool) -> None:
@@ -223,7 +223,9 @@ def step_on_two_links(*records: Record) -> Picture:
     longest = max(float(np.quantile(times, 0.9)) for _, slow, fast, _ in rows for times in (slow, fast) if times is not None)
     words, both = [], any(fast is not None for _, _, fast, _ in rows)
     for at, (title, slow, fast, _) in enumerate(rows):
-        words.append(f"{title}: {np.median(slow) * 1e3:.0f} ms" + (f", fast {np.median(fast) * 1e3:.0f}" if fast is not None else ""))
+        words.append(
+            f"{title}: {np.median(slow) * 1e3:.0f} ms" + (f", fast {np.median(fast) * 1e3:.0f}" if fast is not None else "")
+        )
         _draw_times(axis, at - (0.19 if both else 0), slow, palette.VERMILION, "", 0.34)
         if fast is not None:
             _draw_times(axis, at + 0.19, fast, palette.SKY, "//", 0.34)

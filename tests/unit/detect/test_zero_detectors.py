@@ -138,7 +138,8 @@ def test_one_rank_or_no_norms_are_not_applicable():
 
 def hashes(before, after=None):
     digests = {
-        rank: {"initial_weights": one, **({"wrapped_weights": after[rank]} if after else {})} for rank, one in enumerate(before)
+        rank: {"initial_weights": one, **({"wrapped_weights": after[rank]} if after else {})}
+        for rank, one in enumerate(before)
     }
     return with_events("x", [{}] * len(before), digests=digests)
 

@@ -6,7 +6,7 @@ import pytest
 from labkit.record import measures_zero as m
 from labkit.record.summary_zero import stage_table, units, zero_measures
 
-from ..zero_runs import PSI, cheaper_run, record, run_with
+from ..zero_runs import cheaper_run, record, run_with
 
 AFTER = {"parameters": 1004, "gradients": 1000, "optimizer_state": 2020, "unsharded": 0, "buffers": 8}
 OWN = {"parameters": 1004, "gradients": 1000, "optimizer_state": 2020, "buffers": 0, "step_counters": 16}
