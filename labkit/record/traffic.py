@@ -43,7 +43,8 @@ class Collective:
 
     Attributes:
         kind: "all_reduce", "all_gather" and so on, whatever torch calls it at present.
-        num_bytes: of the whole tensor: the input of a reduction, the output of a gathering.
+        num_bytes: of the whole tensor: the input of a reduction, the output of an all-gather; of a rank's part for a gather
+            and a scatter, which have the whole on one rank alone.
         num_elements: the same, in elements.
         ranks: of its group, as global ranks.
     """
@@ -68,8 +69,6 @@ def sent_share(kind: str, group_size: int) -> float:
     if kind == SEND:
         return 1.0
     around = (group_size - 1) / group_size
-    if kind in (SCATTER, GATHER):
-        return around / group_size if kind == GATHER else around
     return 2 * around if kind == ALL_REDUCE else around
 
 

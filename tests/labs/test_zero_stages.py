@@ -159,7 +159,7 @@ def test_deepspeed_would_clip_to_a_norm_of_one_unless_it_is_told_not_to(tmp_path
             clips.append(ours.prepare_deepspeed(1, model, Place(1, 1, 1e-3, context.device)).model.gradient_clipping())
         return clips
 
-    assert launch(program, None, ranks=1, folder=tmp_path).values == [[0.0, 1.0]]
+    assert launch(program, None, ranks=1, folder=tmp_path).values == ([0.0, 1.0],)
 
 
 # ---- What is sent

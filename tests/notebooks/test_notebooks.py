@@ -21,7 +21,7 @@ SMALL = {
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
     "06_zero_stages": {
-        "ranks": 3, "layers": 1, "hidden": 24, "steps": 5, "link": "1gbit", "only": "ddp,fsdp2-reshard", "seed": 5,
+        "ranks": 3, "layers": 2, "hidden": 24, "steps": 5, "link": "1gbit", "only": "ddp,fsdp2-reshard", "seed": 5,
         "guess": 2,
     },
 }  # fmt: skip
@@ -61,9 +61,11 @@ def duplicate_data_says(text):
 
 def zero_stages_says(text):
     broken, rest = text.split("zero-stages / fixed")
-    assert "zero-stages / broken on 3 ranks" in broken and "collectives = 6" in broken  # 2 modules: 4 gathered, 2 reduced
+    assert (
+        "zero-stages / broken on 3 ranks" in broken and "collectives = 9" in broken
+    )  # 3 modules: gathered twice, reduced once
     fixed, trap = rest.split("zero-stages / optimizer-first")
-    assert "collectives = 4" in fixed and "own_account_missed_by = 0" in fixed and "loss_follows_single = True" in fixed
+    assert "collectives = 6" in fixed and "own_account_missed_by = 0" in fixed and "loss_follows_single = True" in fixed
     assert "optimizer-before-sharding: clear" in fixed and "optimizer-before-sharding: found" in trap
     assert "per-rank-norm: found" in trap and "unequal-init: found" in trap and "wrong-stage" not in text
 
