@@ -14,10 +14,11 @@ import torch.distributed as dist
 from ...ranks.context import RankContext
 from ...record.memory import BUFFERS, bytes_alive
 from ...record.traffic import CollectiveCounter, by_kind
+from ...record.where import short_path
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
 from . import Config
-from .strategies import DEEPSPEED, Place, Training, prepare
+from .strategies import DEEPSPEED, TORCH, Place, Training, prepare
 
 COUNTED = 2
 """The step whose memory and traffic are counted; those before it make optimizer states and lay buckets out."""
@@ -121,7 +122,9 @@ def time_strategies(context: RankContext) -> None:
 def _declare(context: RankContext, model: GPT) -> None:
     task: Task = context.config
     parameters = list(model.parameters())
+    code = TORCH[task.strategy].__code__ if task.strategy in TORCH else None
     context.probe.declare(
+        wrap_where=f"{short_path(code.co_filename)}:{code.co_firstlineno}" if code else "",
         strategy=task.strategy,
         stage=task.stage,
         replicas=task.replicas,
