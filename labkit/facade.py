@@ -23,6 +23,7 @@ from .record import measures, store
 from .record.baseline import write_baseline
 from .record.measures import Quantity
 from .record.schema import Record
+from .record.table import Table
 from .runner import OnProgress, Request, around, execute, help_along, kept_baseline, provenance_of
 
 
@@ -159,6 +160,10 @@ class Lab:
     def measures(self, record: Record) -> dict[str, Quantity]:
         """The record's measures, by name."""
         return self.spec.measures(record)
+
+    def tables(self, record: Record) -> list[Table]:
+        """The lab's tables of a record; empty for a lab that has none."""
+        return [] if self.spec.tables is None else self.spec.tables(record)
 
     def compare(self, *records: Record) -> Comparison:
         """The measures of several records side by side."""

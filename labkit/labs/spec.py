@@ -119,6 +119,7 @@ class LabSpec:
         exercise: what the learner writes.
         measures: from a record to its measures, by name.
         source: from a variant's name to the source that a lesson shows of it.
+        tables: from a record to tables that say more than its measures, or None.
         figures: names of the figures that suit it, the first is the panel's.
         controls: configuration values that the panel lets a reader set, beside variant, ranks and seed.
         exact_measures: measures that come out equal on every machine.
@@ -153,6 +154,7 @@ class LabSpec:
     baseline: Callable[[Any], Any] | None = None
     invariants: Callable[[Any], list[str]] | None = None
     captures: tuple[Capture, ...] = ()
+    tables: Callable[[Any], list[Any]] | None = None
     hosts: int = 1
     link: str = ""
     needs_gpu: tuple[str, ...] = ()

@@ -59,6 +59,10 @@ class RankContext:
         name = os.environ.get("GLOO_SOCKET_IFNAME", "")
         return None if name in ("", "lo", "lo0") else bytes_on(name)
 
+    def loopback_bytes(self) -> tuple[int, int] | None:
+        """(received, sent) bytes so far between ranks of this host, where it is a network stack of its own; else None."""
+        return None if self.network is None or self.wire_bytes() is None else bytes_on("lo")
+
 
 def worker_options(num_workers: int) -> dict[str, Any]:
     """Arguments for a DataLoader inside a rank: its workers are forked (0.2 s; a forkserver takes 10)."""

@@ -248,15 +248,17 @@ def _():
     return "holds" if rare and share[(0.30, 0.55)] > 0.5 else "wrong"
 
 
+def stage(variant, **settings):
+    return run("zero-stages", variant, layers=1, hidden=24, steps=5, **settings).run
+
+
 @recomputes("A26")
 def _():
-    """Bytes by formula: 2 nodes of 8, a model of 1e9 weights in 16 bits, gathered twice and reduced once a step."""
-    nodes, inside, weights = 2, 8, 1e9
-    total = nodes * inside
-    fsdp_slow = 3 * 2 * weights * (total - inside) / total  # what a rank fetches from the other node
-    hsdp_slow = 2 * 2 * weights / inside * (nodes - 1) / nodes  # its shard of the gradients, all-reduced
-    fsdp_state, hsdp_state = 16 * weights / total, 16 * weights / inside
-    return "conditional" if hsdp_slow < fsdp_slow and hsdp_state == nodes * fsdp_state else "wrong"
+    from labkit.record.measures_zero import operations, peak_bytes
+
+    fsdp, hsdp = (stage(variant, link="1gbit") for variant in ("fsdp2-reshard", "hsdp"))
+    across = [sum(op.sent_bytes for op in operations(of) if op.hosts > 1) for of in (fsdp, hsdp)]
+    return "conditional" if across[1] < across[0] and peak_bytes(hsdp).max() > peak_bytes(fsdp).max() else "holds"
 
 
 @recomputes("A27")
@@ -524,6 +526,52 @@ def _():
         return sum(log.steps[1].counts["store_bytes"] for log in logs)
 
     return "holds" if bytes_of_a_step(4) == 4 * bytes_of_a_step(1) else "wrong"
+
+
+@recomputes("C1")
+def _():
+    from labkit.record.zero import GB, fewest_ranks
+
+    needs = [fewest_ranks(405e9, 80 * GB, kept=kept) for kept in ("weights only", "mixed Adam")]
+    return "conditional" if needs == [11, 81] else "holds"
+
+
+@recomputes("C5")
+def _():
+    from labkit.record.measures_zero import backend_bytes, sent_bytes
+
+    ddp, stage_3 = stage("ddp", hosts=1), stage("fsdp2-reshard", hosts=1)
+    assert math.isclose(sent_bytes(stage_3) / sent_bytes(ddp), 1.5)
+    return "conditional" if math.isclose(backend_bytes(stage_3) / backend_bytes(ddp), 2.0) else "holds"
+
+
+@recomputes("C6")
+def _():
+    from labkit.record.measures_zero import backend_bytes
+
+    sent = [backend_bytes(stage(name, hosts=1)) for name in ("ddp", "fsdp2-no-reshard", "fsdp2-reshard")]
+    return "conditional" if sent[0] < sent[1] < sent[2] else "holds"
+
+
+@recomputes("C7")
+def _():
+    from labkit.record.zero import GB, choices, state
+
+    assert state(72e9, 8, 2, "mixed Adam").parameters == 144 * GB
+    share = mfu(
+        tokens_per_s=8 * 120, flops_per_token=6 * 72e9, peak_flops=peak_flops(device("H100 SXM"), "bf16"), num_devices=8
+    )
+    assert round(share, 2) == 0.05
+    return "wrong" if not choices(72e9, 8, 80 * GB)[2].fits else "holds"
+
+
+@recomputes("C15")
+def _():
+    from labkit.record.zero import GB, state
+
+    takes = [state(34e9, 4, 2, "mixed Adam").total, state(34e9, 4, 3, "mixed Adam").total]
+    takes.append(state(405e9, 64, 3, "mixed Adam").total)
+    return "wrong" if min(takes) > 80 * GB else "holds"
 
 
 @pytest.mark.ranks

@@ -39,6 +39,7 @@ ONLY = {
 DRAWS_ITSELF = {
     "record/schema.py": "view.cards",
     "record/baseline.py": "view.survey",
+    "record/table.py": "view.tables",
     "detect/verdict.py": "view.cards",
 }
 

@@ -21,18 +21,19 @@ SMALL = {
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
     "04_stale_gradients": {"ranks": 3, "steps": 30, "batch": 16, "straggler": 3.0, "seed": 5, "guess": 2},
+    "05_overlap": {
+        **{"ranks": 3, "hosts": 3, "link": "200mbit", "layers": 4, "width": 64, "batch": 192, "steps": 4},
+        **{"bucket_mb": 0.0158, "seed": 5, "guess": 50},
+    },
+    "06_zero_stages": {
+        **{"ranks": 3, "layers": 2, "hidden": 24, "steps": 5, "link": "1gbit", "only": "ddp,fsdp2-reshard"},
+        **{"seed": 5, "guess": 2},
+    },
     "07_input_pipeline": {
-        "ranks": 3,
-        "num_samples": 193,
-        "batch": 8,
-        "prep_ms": 8.0,
-        "compute_ms": 4.0,
-        "seed": 5,
-        "guess": 50,
+        **{"ranks": 3, "num_samples": 193, "batch": 8, "prep_ms": 8.0, "compute_ms": 4.0},
+        **{"seed": 5, "guess": 50},
     },
 }
-SMALL["05_overlap"] = {"ranks": 3, "hosts": 3, "link": "200mbit", "layers": 4, "width": 64, "batch": 192, "steps": 4}
-SMALL["05_overlap"] |= {"bucket_mb": 0.0158, "seed": 5, "guess": 50}
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
 
@@ -96,6 +97,17 @@ def input_pipeline_says(text):
     assert text.rstrip().endswith("store_bytes_later = 0")
 
 
+def zero_stages_says(text):
+    broken, rest = text.split("zero-stages / fixed")
+    assert (
+        "zero-stages / broken on 3 ranks" in broken and "collectives = 9" in broken
+    )  # 3 modules: gathered twice, reduced once
+    fixed, trap = rest.split("zero-stages / optimizer-first")
+    assert "collectives = 6" in fixed and "own_account_missed_by = 0" in fixed and "loss_follows_single = True" in fixed
+    assert "optimizer-before-sharding: clear" in fixed and "optimizer-before-sharding: found" in trap
+    assert "per-rank-norm: found" in trap and "unequal-init: found" in trap and "wrong-stage" not in text
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
@@ -104,6 +116,7 @@ SAYS = {
     "04_stale_gradients": stale_gradients_says,
     "05_overlap": overlap_says,
     "07_input_pipeline": input_pipeline_says,
+    "06_zero_stages": zero_stages_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -277,6 +290,11 @@ def test_a_changed_stored_output_is_noticed(path, small_run, tmp_path):
 
 
 BREAK = {
+    "06_zero_stages": (
+        "labs/zero_stages/strategies.py",
+        "fully_shard(block, reshard_after_forward=True)\n    fully_shard(model, reshard_after_forward=True)",
+        "fully_shard(block, reshard_after_forward=False)\n    fully_shard(model, reshard_after_forward=False)",
+    ),
     "00_start_here": ("labs/start_here/compute.py", '"bf16": torch.bfloat16, ', ""),
     "01_precision": (
         "labs/precision/loops.py",
