@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from labkit.labs.stale_gradients.server import Message, ParameterServer, flat, split_like
+from labkit.labs.stale_gradients.server import Message, ParameterServer, Service, flat, split_like
 
 
 def server(*, workers, pushes, lr=0.5, momentum=0.0, **how):
@@ -49,7 +49,7 @@ def test_momentum_is_the_servers():
 def test_no_push_is_taken_before_all_have_pulled_the_first_weights():
     _, held = server(workers=2, pushes=4)
     held.pull(0)
-    early = threading.Thread(target=held.push, args=(0, GRADIENT))
+    early = threading.Thread(target=held.push, args=(0, GRADIENT), daemon=True)
     early.start()
     early.join(0.05)
     assert early.is_alive()
@@ -75,7 +75,9 @@ def work(held, rank, order, gate=None):
 def in_threads(held, workers, gates=()):
     order: list[tuple[int, int]] = []
     gates = dict(gates)
-    threads = [threading.Thread(target=work, args=(held, rank, order, gates.get(rank))) for rank in range(workers)]
+    threads = [
+        threading.Thread(target=work, args=(held, rank, order, gates.get(rank)), daemon=True) for rank in range(workers)
+    ]
     for thread in threads:
         thread.start()
     return threads, order
@@ -114,13 +116,24 @@ def test_an_error_of_one_worker_wakes_those_that_wait():
         except RuntimeError as error:
             caught.append(str(error))
 
-    thread = threading.Thread(target=wait_for_turn)
+    thread = threading.Thread(target=wait_for_turn, daemon=True)
     thread.start()
     held.fail(RuntimeError("rank 0 is gone"))
     thread.join(10)
     assert caught == ["rank 0 is gone"]
     with pytest.raises(RuntimeError, match="rank 0 is gone"):
         held.wait_until_done()
+
+
+def test_a_worker_that_is_gone_ends_the_waiting_for_it(monkeypatch):
+    def closed(*_args, **_how):
+        raise RuntimeError("Connection closed by peer")
+
+    monkeypatch.setattr(torch.distributed, "recv", closed)
+    _, held = server(workers=2, pushes=4)
+    service = Service(held, 2, GRADIENT, None)
+    with pytest.raises(RuntimeError, match="closed by peer"):
+        service.wait_until_done()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
