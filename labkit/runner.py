@@ -100,7 +100,8 @@ def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Pat
         threads=plan.threads or threads_per_rank(request.ranks),
         deadline_s=request.deadline_s,
         group=plan.group,
-        faults=request.faults if plan.role == "variant" else (),
+        max_restarts=plan.max_restarts,
+        faults=(*plan.faults, *(request.faults if plan.role == "variant" else ())),
         control=request.control,
         on_progress=None if tell is None else lambda progress: tell(plan.role, progress),
     )

@@ -38,6 +38,8 @@ class RunPlan:
         ranks: how many.
         group: whether the ranks form a process group.
         threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
+        faults: planned faults of this launch, before those that the caller of `Lab.run` adds to the run under study.
+        max_restarts: how often the elastic agent may start the ranks again.
     """
 
     role: str
@@ -46,6 +48,8 @@ class RunPlan:
     ranks: int
     group: bool = True
     threads: int | None = None
+    faults: tuple[Any, ...] = ()
+    max_restarts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ class RankContext:
         folder: the run's folder, the same for all ranks of a host.
         probe: this rank's probe.
         expect_steps: tell the progress bar how many steps are to come.
+        reached: say that the program came to a point of this name, where a planned fault may wait for it.
     """
 
     rank: int
@@ -41,6 +42,17 @@ class RankContext:
     folder: Path
     probe: Probe
     expect_steps: Callable[[int], None]
+    reached: Callable[[str], None] = field(default=lambda _point: None)
+
+    @property
+    def local_disk(self) -> Path:
+        """A folder that stands for the disk of this rank's node: the fault "lose-node" takes it along. Not made yet."""
+        return node_disk(self.folder, self.rank)
+
+
+def node_disk(folder: Path, rank: int) -> Path:
+    """Where the disk of a rank's node is, on one machine that stands for several."""
+    return folder / f"node-{rank:05d}"
 
 
 def worker_options(num_workers: int) -> dict[str, Any]:

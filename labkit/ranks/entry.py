@@ -27,7 +27,7 @@ from typing import Any
 from ..record.probe import Probe
 from ..record.store import rank_file
 from .board import Board, RankState, own_identity
-from .context import RankContext, die_with_parent
+from .context import RankContext, die_with_parent, node_disk
 from .faults import Fault, FaultInjector
 from .job import Job, board_file, error_file, output_file, stack_file, value_file
 from .stacks import where_raised
@@ -179,11 +179,11 @@ def make_context(
     """Build a rank's context and its probe. *Called on* every rank, right after the barrier that aligns clocks."""
 
     def announce(fault: Fault) -> None:
-        probe.event("fault", fault=fault.kind, at_step=fault.step, seconds=fault.seconds)
+        probe.event("fault", fault=fault.kind, at_step=fault.step, at=fault.at, seconds=fault.seconds)
         if board is not None:
             board.put(rank, faults=board.row(rank).faults + 1)
 
-    injector = FaultInjector(job.faults, rank, attempt, announce)
+    injector = FaultInjector(job.faults, rank, attempt, announce, node_disk(job.folder, rank))
 
     def on_step(step: int) -> None:
         if board is not None:
@@ -220,6 +220,7 @@ def make_context(
         folder=job.folder,
         probe=probe,
         expect_steps=expect_steps,
+        reached=lambda point: injector.reached(point, probe.step),
     )
     return context, probe
 
