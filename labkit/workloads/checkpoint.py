@@ -168,12 +168,13 @@ class Checkpointer:
         """Whether a save in the background is being written."""
         return self._thread is not None and self._thread.is_alive()
 
-    def restore(self, like: Any = None) -> Restored | None:
+    def restore(self, like: Any = None, *, step: int | None = None) -> Restored | None:
         """Read the newest checkpoint that is whole; None where there is none at all.
 
         Args:
             like: a state of the present shapes, needed only for DTensors: each is read in the shards in which `like`
                 holds it, whatever the number of ranks that wrote it.
+            step: read the one of this step, and no other.
 
         Raises:
             CheckpointError: there are checkpoints, and none of them can be used: starting anew would lose them unseen.
@@ -182,6 +183,8 @@ class Checkpointer:
         self._reached("load")
         refused: list[str] = []
         for path in self._ranks.first("look for checkpoints", self._complete, where=self.folder):  # newest first
+            if step is not None and path.name != f"{_COMPLETE}{step:08d}":
+                continue
             try:
                 return self._read(path, like, tuple(refused))
             except CheckpointError as error:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ..errors import CheckpointError
+from ..record.probe import digest_tensors
 
 Tensors = dict[str, torch.Tensor]
 
@@ -91,3 +92,10 @@ def text_tensor(text: str) -> torch.Tensor:
 def tensor_text(tensor: torch.Tensor) -> str:
     """The text of `text_tensor`."""
     return tensor.numpy().tobytes().decode()
+
+
+def digest_state(state: Any) -> str:
+    """One hash over a state: equal hashes mean equal values, to the bit."""
+    document, tensors = pack(state)
+    content = [text_tensor(document), *(value for _, value in sorted(tensors.items()))]
+    return digest_tensors(content)
