@@ -53,9 +53,9 @@ def goodput_against_interval(*records: Record) -> Picture:
         axis.annotate(f"√(2CM) = {_time(young)}", (young, goodput(young, costs)), xytext=(6, 8 + 12 * index),
                       textcoords="offset points", fontsize=8.5, color=colour)  # fmt: skip
         measured = f"save {_time(costs.save)}, restart {_time(costs.restart)} (measured)"
-        words.append(
-            f"{name}: {measured}, failure every {_time(costs.mtbf)} ({source}): Young's interval {_time(young)}, goodput there {goodput(young, costs):.1%}"
-        )
+        failing = f"failure every {_time(costs.mtbf)} ({source})"
+        chosen = f"Young's interval {_time(young)}, goodput there {goodput(young, costs):.1%}"
+        words.append(f"{name}: {measured}, {failing}: {chosen}")
     axis.set_xlabel("computation between two checkpoints, in seconds")
     axis.set_ylabel("goodput: time that lasts")
     axis.yaxis.set_major_formatter(PercentFormatter(1.0))
