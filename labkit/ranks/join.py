@@ -170,7 +170,8 @@ def _store_of_this_launch(place: Place, deadline_s: float) -> Any:
             _met, _, _ = next(iter(dist.rendezvous("env://")))  # pyright: ignore[reportPrivateImportUsage]
         except ValueError as error:
             raise UsageError(f"{error}; start with torchrun, or unset RANK, WORLD_SIZE and LOCAL_RANK") from error
-    store = dist.PrefixStore(f"labkit/{next(_launches)}", _met)  # pyright: ignore[reportPrivateImportUsage]
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun's store outlives a crash, with dead addresses
+    store = dist.PrefixStore(f"labkit/{attempt}/{next(_launches)}", _met)  # pyright: ignore[reportPrivateImportUsage]
     store.set_timeout(group_timeout(deadline_s))
     return store
 

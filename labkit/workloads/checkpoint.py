@@ -28,14 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from ..errors import CheckpointError
 from ..record.probe import digest_tensors
-from .checkpoint_files import MARKER, Marker, SafeReader, digest_file, flush_folder, verify, write_marker
+from .checkpoint_files import MARKER, Marker, SafeReader, Writer, digest_file, flush_folder, verify, write_marker
 from .packing import pack, tensor_text, text_tensor, unpack
 from .together import Together
 
@@ -262,7 +261,7 @@ class Checkpointer:
             warnings.simplefilter("ignore")  # torch says that without a group it saves alone, which is meant
             save(
                 state,
-                storage_writer=FileSystemWriter(aside, single_file_per_rank=True, sync_files=True),
+                storage_writer=Writer(aside, single_file_per_rank=True, sync_files=True),
                 process_group=self._ranks.group,
                 no_dist=self._ranks.group is None,
             )

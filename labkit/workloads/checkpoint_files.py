@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import torch
 import xxhash
-from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import StorageMeta
 
 from ..errors import CheckpointError
+from .together import file_system_error
 
 MARKER = "complete.json"
 SCHEMA_VERSION = 1
@@ -146,6 +147,19 @@ class _IndexUnpickler(pickle.Unpickler):
         if name in _INDEX.get(module, ()):
             return super().find_class(module, name)
         raise CheckpointError(f"the index of a checkpoint names {module}.{name}, which is no part of an index")
+
+
+class Writer(FileSystemWriter):
+    """torch's writer, which says what the file system said: on its way to the other ranks an error loses its cause."""
+
+    def write_data(self, plan: Any, planner: Any) -> Any:
+        try:
+            return super().write_data(plan, planner)
+        except Exception as error:
+            cause = file_system_error(error)
+            if cause is None or cause is error:
+                raise
+            raise cause from error
 
 
 class SafeReader(FileSystemReader):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch.distributed as dist
+from torch.distributed.checkpoint.api import CheckpointException
 
 from ..errors import CheckpointError
 
@@ -55,7 +56,7 @@ class Together:
             own: tuple[str | None, Any] = (None, action())
         except CheckpointError as error:
             own = (str(error), None)
-        except Exception as error:
+        except (Exception, CheckpointException) as error:  # torch's own is no Exception
             own = (_said(what, where, error), None)
         every: list[Any] = [own]
         if self.group is not None:
@@ -69,13 +70,18 @@ class Together:
         return [value for _, value in every]
 
 
+def file_system_error(error: BaseException | None) -> OSError | None:
+    """The error of the file system that another error came of, if there is one."""
+    while error is not None and not isinstance(error, OSError):
+        failures = list(getattr(error, "failures", {}).values())  # of torch's CheckpointException
+        error = (failures[0][0] if failures else None) or error.__cause__ or error.__context__
+    return error
+
+
 def _said(what: str, where: Path, error: BaseException) -> str:
     """An error of the file system, of torch or of ours, as a sentence that says what to try."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, OSError):
-        failures = list(getattr(cause, "failures", {}).values())  # of torch's CheckpointException
-        cause = (failures[0][0] if failures else None) or cause.__cause__ or cause.__context__
-    if not isinstance(cause, OSError):
+    cause = file_system_error(error)
+    if cause is None:
         return f"cannot {what} in {where}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     remedy = {
         errno.ENOSPC: "free space there, keep fewer, or choose another folder",
