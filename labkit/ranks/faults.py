@@ -89,8 +89,8 @@ class FaultInjector:
                 self._fire(fault)
 
     def reached(self, point: str, step: int) -> None:
-        """The program came to a point of its own in a step; -1 is before the first."""
-        for fault in [f for f in self._at_points if f.at == point and step >= f.step]:
+        """The program came to a point of its own in a step; what comes before the first (-1) counts as in step 0."""
+        for fault in [f for f in self._at_points if f.at == point and max(0, step) >= f.step]:
             self._at_points.remove(fault)
             self._fire(fault)
 

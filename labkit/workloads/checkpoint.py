@@ -230,8 +230,7 @@ class Checkpointer:
             marker = Marker(step=step, world_size=ranks.world_size, files={k: v for own in files for k, v in own.items()})
             ranks.first("complete", lambda: self._complete_it(aside, path, marker), where=self.folder)
         except CheckpointError as error:
-            if ranks.rank == 0:
-                shutil.rmtree(aside, ignore_errors=True)
+            ranks.first("clear up", lambda: shutil.rmtree(aside, ignore_errors=True), where=self.folder)
             raise CheckpointError(self._with_last_good(str(error))) from error
         took = time.monotonic() - started
         return Saved(step, path, took if stall_s is None else stall_s, took, sum(f.num_bytes for f in marker.files.values()))

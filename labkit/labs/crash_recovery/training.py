@@ -19,8 +19,8 @@ from ...workloads.resumable import ResumableSampler, random_state, seed_everythi
 from . import Config
 
 DECAY = 0.9
-FIRST_SCALE = 2.0**26
-"""Too large for fp16, as torch's own 2^16 is for larger models: the scaler finds its scale in the first steps."""
+FIRST_SCALE, BACKOFF = 2.0**24, 2.0**-4
+"""Too large for fp16, as torch's own 2^16 is for larger models: the scaler finds its scale in two or three steps."""
 
 
 class AugmentedDigits(Dataset):
@@ -56,7 +56,7 @@ class Training:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=config.lr, momentum=config.momentum)
         self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, config.decay_every, DECAY)
         fp16 = config.precision == "fp16"
-        self.scaler = torch.amp.GradScaler(context.device.type, enabled=fp16, init_scale=FIRST_SCALE)
+        self.scaler = torch.amp.GradScaler(context.device.type, enabled=fp16, init_scale=FIRST_SCALE, backoff_factor=BACKOFF)
         place = {"rank": context.rank, "world_size": context.world_size, "seed": context.seed}
         self.sampler = ResumableSampler(config.num_samples, config.global_batch, **place)
         self.data = AugmentedDigits(config.num_samples, config.augment)
@@ -116,6 +116,7 @@ class Training:
             for images, labels, _ids in probe.batches(batches, epoch=self.sampler.epoch, ids_at=2, max_steps=total):
                 self._train_step(distributed, images, labels)
                 probe.end_step()
+                context.reached("trained")
                 keeper.after_step()
             if self.sampler.consumed == self.config.num_samples:
                 if self.step > before:  # not where a run goes on between two epochs
@@ -161,6 +162,8 @@ class Training:
             self.scheduler.step()
         probe.scalar("loss_local", total.item() / max(1, len(labels)))
         probe.scalar("batch_samples", len(labels))
+        if config.precision == "fp16":
+            probe.scalar("scale", self.scaler.get_scale())
         self.step += 1
         self.sampler.advance()
 
