@@ -83,16 +83,18 @@ def without_checkpoints(job: float, costs: Costs) -> float:
 
 
 def simulate(interval: float, costs: Costs, *, failures: int, seed: int) -> float:
-    """Goodput of a run with this many random failures, event by event. It knows nothing of the formula above."""
+    """Goodput of a run with this many random failures, one after the other. It knows nothing of the formula above.
+
+    Chance leaves an error of about 1/√failures: 1 % needs some ten thousand.
+    """
     if failures < 1:
         raise UsageError(f"a simulation needs at least one failure; given {failures}")
     draw, cycle = random.Random(seed), interval + costs.save
     clock, progress, failed = 0.0, 0.0, 0
     to_failure = draw.expovariate(1 / costs.mtbf)
     while failed < failures:
-        if to_failure >= cycle:  # computed and saved before it
-            clock, progress, to_failure = clock + cycle, progress + interval, to_failure - cycle
-            continue
+        whole = int(to_failure // cycle)  # computed and saved before it
+        clock, progress, to_failure = clock + whole * cycle, progress + whole * interval, to_failure - whole * cycle
         clock, failed, to_failure = clock + to_failure, failed + 1, draw.expovariate(1 / costs.mtbf)
         while to_failure < costs.restart:  # a restart can fail as well
             clock, failed, to_failure = clock + to_failure, failed + 1, draw.expovariate(1 / costs.mtbf)

@@ -20,6 +20,7 @@ SMALL = {
     "01_precision": {"epochs": 3, "repeats": 6, "seed": 5, "guess": 50},
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
+    "08_crash_recovery": {"ranks": 3, "num_samples": 301, "interval": 4, "kill_step": 11, "seed": 5, "guess": 8},
 }
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
@@ -55,11 +56,25 @@ def duplicate_data_says(text):
     assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
 
 
+def crash_recovery_says(text):
+    broken, rest = text.split("crash-recovery / fixed", 1)
+    assert "crash-recovery / broken on 3 ranks" in broken
+    assert "lost-work: found" in broken and "lost_steps = 11" in broken and "resumed_at = 0" in broken
+    fixed = rest.split("crash-recovery /")[0]
+    assert "lost_steps = 3" in fixed and "resumed_at = 8" in fixed and "departs_at = never" in fixed
+    assert "weights_equal_uninterrupted = True" in fixed and "found" not in fixed
+    optimizer = rest.split("crash-recovery /")[1]
+    assert "departs_at = step 9" in optimizer and "resume-departs: found" in optimizer
+    assert "single-path: found" in text.split("/ one-path")[1]
+    assert "local-disk: found" in text.split("/ local-disk")[1]
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
     "02_mfu": mfu_says,
     "03_duplicate_data": duplicate_data_says,
+    "08_crash_recovery": crash_recovery_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -245,6 +260,11 @@ BREAK = {
         "labs/duplicate_data/programs.py",
         "    sampler.set_epoch(epoch)\n    return DataLoader(data, batch, sampler=sampler)",
         "    return DataLoader(data, batch)",
+    ),
+    "08_crash_recovery": (
+        "labs/crash_recovery/keepers.py",
+        "self.training.go_on_from(restored.step, restored.shared, restored.own)",
+        "self.training.go_on_from(restored.step, restored.shared, None)",
     ),
 }
 

@@ -35,12 +35,16 @@ class Config:
         "what is killed: a rank, a rank within a save, all ranks, a rank and its node's disk",
         choices=KILLS,
     )
-    kill_step: int = setting(17, "at the beginning of which step; for save, at the first save from then on", low=0)
+    kill_step: int = setting(
+        17, "at the beginning of which step; for save, at the first save from then on", low=0, high=10_000_000
+    )
     kill_rank: int = setting(0, "which rank is killed", low=0, high=255)
     leave_out: str = setting("nothing", "state that is not restored", choices=("nothing", *STATES))
     resume_ranks: int = setting(0, "ranks that the run goes on with after a stop at kill_step; 0: as many", low=0, high=256)
     max_restarts: int = setting(3, "how often the elastic agent may start the ranks again", low=0, high=1000)
-    mtbf_s: float = setting(0.0, "mean time between failures to judge the interval by, in seconds; 0: not known", low=0.0)
+    mtbf_s: float = setting(
+        0.0, "mean time between failures to judge the interval by, in seconds; 0: not known", low=0.0, high=1e12
+    )
 
     @property
     def steps_per_epoch(self) -> int:

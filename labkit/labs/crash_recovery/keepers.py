@@ -20,7 +20,7 @@ from .training import Training
 
 
 class Keeper:
-    """Keeps nothing: a restart begins at the first step. The variant `broken`.
+    """Keeps nothing, and tells the record what those that keep something do.
 
     Args:
         context, training: of this rank.
@@ -55,6 +55,16 @@ class Keeper:
     def tell_loaded(self, step: int, path: Path | None, seconds: float, **more: Any) -> None:
         """Record what a restart found; step 0 if there was nothing."""
         self.context.probe.event("load", of_step=step, path=str(path or ""), load_s=seconds, **more)
+
+
+class Nothing(Keeper):
+    """No checkpoint: a restart begins at the first step. The variant `broken`."""
+
+    def after_step(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
 
 
 class ModelAndEpoch(Keeper):
@@ -287,7 +297,7 @@ class _Interrupted:
 
 
 KEEPERS: dict[str, type[Keeper]] = {
-    "broken": Keeper,
+    "broken": Nothing,
     "model-and-epoch": ModelAndEpoch,
     "light": Light,
     "one-path": OnePath,

@@ -15,7 +15,7 @@ from ...ranks.faults import Fault
 from ...record.where import short_path
 from ..spec import RunPlan
 from . import Config
-from .keepers import KEEPERS, Ablated, Full, Keeper
+from .keepers import KEEPERS, Ablated, Full, Keeper, Nothing
 from .training import Training
 
 
@@ -56,7 +56,7 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
                 raise UsageError(f"leave_out is for the variant fixed, which restores all state; given {variant}")
             keeper = Ablated
     task = Task(config, keeper, training)  # pyright: ignore[reportArgumentType]
-    alone = dataclasses.replace(task, keeper=Keeper)
+    alone = dataclasses.replace(task, keeper=Nothing)
     uninterrupted = RunPlan(role="uninterrupted", program=train, task=alone, ranks=ranks)
     if config.resume_ranks:
         return [*_resharded(task, ranks), uninterrupted]
