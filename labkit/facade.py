@@ -125,6 +125,11 @@ class Lab:
         )
         config = self.spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
         plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks, request.seed)
+        if place is not None and any(plan.faults or plan.max_restarts for plan in plans):
+            raise UsageError(
+                f"{self.spec.slug} kills its ranks and starts them again, which under torchrun is torchrun's to do; "
+                "start it without torchrun"
+            )
         placement = request.placement(place)  # refuses what cannot be, before anything is made, as the next line does
         surroundings = around(plans, request, place)
         if place is not None and place.rank != 0:

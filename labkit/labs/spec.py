@@ -57,6 +57,8 @@ class RunPlan:
         network: whether it runs on the hosts and links that the run was given; a launch of one rank never does.
         threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
         store: what the ranks find at `context.store`; None for nothing.
+        faults: planned faults of this launch, before those that the caller of `Lab.run` adds to the run under study.
+        max_restarts: how often the elastic agent may start the ranks again.
     """
 
     role: str
@@ -67,6 +69,8 @@ class RunPlan:
     network: bool = True
     threads: int | None = None
     store: Store | None = None
+    faults: tuple[Any, ...] = ()
+    max_restarts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

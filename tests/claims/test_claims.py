@@ -7,13 +7,20 @@ import numpy as np
 import pytest
 import torch
 
-from labkit.errors import RecordError
+from labkit.detect.cost import cost_of
+from labkit.errors import RankFailed, RecordError
 from labkit.facade import Lab
 from labkit.hardware.devices import device, devices, peak_flops
 from labkit.labs import slugs, spec
 from labkit.record.claims import claims
 from labkit.record.flops import mfu
 from labkit.record.published import bands, share_below, training
+from labkit.record.reliability import (
+    gpus_from_which_failures_are_due,
+    interruption_probability,
+    mtbf_hours,
+    quoted_gpu_hours,
+)
 
 RECOMPUTED = {}
 
@@ -572,6 +579,56 @@ def _():
     takes = [state(34e9, 4, 2, "mixed Adam").total, state(34e9, 4, 3, "mixed Adam").total]
     takes.append(state(405e9, 64, 3, "mixed Adam").total)
     return "wrong" if min(takes) > 80 * GB else "holds"
+
+
+def crash(variant="fixed", **settings):
+    return measures("crash-recovery", variant, num_samples=301, global_batch=50, ranks=2, kill_step=13, **settings)
+
+
+@recomputes("B23")
+def _():
+    without, saved = crash("broken"), crash("fixed")
+    assert cost_of(1.0, num_gpus=64, hours=47, price_per_gpu_hour=1.0).gpu_hours == 3008
+    return "holds" if without["lost_steps"].value == 13 and saved["lost_steps"].value == 3 else "wrong"
+
+
+@recomputes("B24")
+def _():
+    rate = quoted_gpu_hours()
+    assert round(rate, -2) == 50_700
+    sizes = {days: gpus_from_which_failures_are_due(rate, 24 * days) for days in (7, 54)}
+    assert sizes == {7: 302, 54: 40}
+    return "conditional" if mtbf_hours(rate, 16384) < 24 * 54 and mtbf_hours(rate, 8) > 24 * 54 else "wrong"
+
+
+@recomputes("B25")
+def _():
+    full, light = crash("fixed"), crash("light")
+    assert light["lost_steps"].value < full["lost_steps"].value and light["departs_at"].value != "never"
+    return "holds" if full["weights_equal_uninterrupted"].value and full["departs_at"].value == "never" else "wrong"
+
+
+@recomputes("B26")
+def _():
+    own, shared = crash("local-disk", kill="node"), crash("fixed", kill="node")
+    served = crash("local-disk", kill="rank")
+    assert served["lost_steps"].value == shared["lost_steps"].value
+    return "holds" if own["lost_steps"].value == 13 and shared["lost_steps"].value == 3 else "wrong"
+
+
+@recomputes("B28")
+def _():
+    with pytest.raises(RankFailed):
+        crash("fixed", max_restarts=0)
+    undisturbed = 1 - interruption_probability(quoted_gpu_hours(), 64, 7 * 24)
+    return "conditional" if crash("fixed", max_restarts=1)["restarts"].value == 1 and undisturbed > 0.8 else "holds"
+
+
+@recomputes("C14")
+def _():
+    chances = [interruption_probability(quoted_gpu_hours(gpu_causes_alone=g), 64, 7 * 24) for g in (False, True)]
+    assert [round(chance, 2) for chance in chances] == [0.19, 0.12]
+    return "wrong" if max(chances) < 0.5 else "holds"
 
 
 @pytest.mark.ranks

@@ -33,6 +33,7 @@ SMALL = {
         **{"ranks": 3, "num_samples": 193, "batch": 8, "prep_ms": 8.0, "compute_ms": 4.0},
         **{"seed": 5, "guess": 50},
     },
+    "08_crash_recovery": {"ranks": 3, "num_samples": 301, "interval": 4, "kill_step": 11, "seed": 5, "guess": 8},
 }
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
@@ -108,6 +109,19 @@ def zero_stages_says(text):
     assert "per-rank-norm: found" in trap and "unequal-init: found" in trap and "wrong-stage" not in text
 
 
+def crash_recovery_says(text):
+    broken, rest = text.split("crash-recovery / fixed", 1)
+    assert "crash-recovery / broken on 3 ranks" in broken
+    assert "lost-work: found" in broken and "lost_steps = 11" in broken and "resumed_at = 0" in broken
+    fixed = rest.split("crash-recovery /")[0]
+    assert "lost_steps = 3" in fixed and "resumed_at = 8" in fixed and "departs_at = never" in fixed
+    assert "weights_equal_uninterrupted = True" in fixed and "found" not in fixed
+    optimizer = rest.split("crash-recovery /")[1]
+    assert "departs_at = step 9" in optimizer and "resume-departs: found" in optimizer
+    assert "single-path: found" in text.split("/ one-path")[1]
+    assert "local-disk: found" in text.split("/ local-disk")[1]
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
@@ -117,6 +131,7 @@ SAYS = {
     "05_overlap": overlap_says,
     "07_input_pipeline": input_pipeline_says,
     "06_zero_stages": zero_stages_says,
+    "08_crash_recovery": crash_recovery_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -323,6 +338,11 @@ BREAK = {
         "workloads/scans.py",
         "kept = {i: self._kept(i) for i in indices}",
         "kept = {i: None for i in indices}",
+    ),
+    "08_crash_recovery": (
+        "labs/crash_recovery/keepers.py",
+        "self.training.go_on_from(restored.step, restored.shared, restored.own)",
+        "self.training.go_on_from(restored.step, restored.shared, None)",
     ),
 }
 
