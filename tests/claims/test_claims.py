@@ -176,6 +176,17 @@ def _():
     return "holds" if digits("broken")["weights_equal_single"].value else "wrong"
 
 
+@recomputes("A16")
+def _():
+    from labkit.record.measures import lane_shares, loss_curve
+
+    record = run("duplicate-data", "broken", num_samples=400, ranks=2, epochs=4)
+    loss = loss_curve(record.run).loss_global
+    waits = max(lane_shares(log).get("data", 0.0) for log in record.run.ranks)
+    ended_well = all(log.finished for log in record.run.ranks)
+    return "holds" if ended_well and loss[-5:].mean() < loss[:5].mean() / 2 and waits < 0.5 else "wrong"
+
+
 @recomputes("A17")
 def _():
     from torch.utils.data import DistributedSampler
