@@ -77,7 +77,6 @@ def is_to_the_bit(record) -> bool:
         (2, {"kill_step": 9, "kill": "save"}, 5),  # the save after step 9 does not come about
         (3, {"kill_step": 11, "kill": "all"}, 10),
         (2, {"kill_step": 11, "kill": "node"}, 10),
-        (2, {"kill_step": 11, "precision": "fp16"}, 10),
     ],
     ids=str,
 )
@@ -146,8 +145,10 @@ def test_a_run_that_nothing_kills_is_not_changed_by_its_checkpoints(run):
 # what each state is for
 
 
-@pytest.mark.parametrize("state", ["model", "optimizer", "scheduler", "scaler", "place", "epoch", "rng-python", "rng-numpy",
-                                   "rng-torch", "rng-per-rank", "rng-after-iter"])  # fmt: skip
+@pytest.mark.parametrize(
+    "state",
+    ["optimizer", "scheduler", "scaler", "place", "rng-python", "rng-numpy", "rng-torch", "rng-per-rank", "rng-after-iter"],
+)
 def test_left_out_a_state_is_missed_at_the_predicted_step(run, state):
     record = run("fixed", leave_out=state, kill_step=11, precision="fp16" if state == "scaler" else "fp32")
     config = Config(**record.config)
@@ -155,7 +156,7 @@ def test_left_out_a_state_is_missed_at_the_predicted_step(run, state):
     assert predicted is not None and value(record, "departs_at") == f"step {predicted}"
     assert value(record, "weights_equal_uninterrupted") is False
     verdict = LAB.judge(record)["resume-departs"]
-    named = {"epoch": "place", "rng-per-rank": "rng-torch", "rng-after-iter": "rng-torch"}.get(state, state)
+    named = {"rng-per-rank": "rng-torch", "rng-after-iter": "rng-torch"}.get(state, state)
     assert verdict.status == "found" and named in verdict.evidence["states_not_restored"].value
 
 
@@ -359,7 +360,6 @@ def test_the_exercise_is_solved_by_all_state():
     [
         (AllButScale, ["the scale of the loss"], ["momentum", "generator", "weights"]),
         (WeightsAndPlace, ["momentum", "schedule", "numpy's random generator", "the loss departs"], ["place in the data"]),
-        (Nothing, ["the weights", "the place in the data"], []),
     ],
 )
 def test_the_check_says_which_state_is_still_missing(attempt, named, not_named):

@@ -3,6 +3,8 @@
 import msgspec
 import pytest
 
+from labkit.detect import detector
+from labkit.record.measures import reads
 from labkit.record.measures_crash import (
     attempts,
     crash_measures,
@@ -16,6 +18,7 @@ from labkit.record.measures_crash import (
     steps_that_count,
 )
 
+from ..builders import record_of, run_of
 from ..crash_records import Attempt, crash_record, run_of_attempts, saved_and_resumed, uninterrupted
 
 
@@ -98,3 +101,13 @@ def test_saves_are_told_with_what_they_took():
     measures = crash_measures(crash_record(saved_and_resumed(), uninterrupted()))
     assert measures["saves"].value == 4 and measures["save_stall_ms"].value == pytest.approx(4.0)
     assert measures["weights_equal_uninterrupted"].value is True and measures["departs_at"].value == "never"
+
+
+def test_an_epoch_that_a_run_went_on_in_is_not_a_whole_one():
+    """Otherwise a run that goes on from a checkpoint would seem to leave out what it read before."""
+    whole = run_of([[[[0, 1], [2, 3]]], [[[1, 0], [3, 2]]]], dataset_size=4)
+    steps = tuple(msgspec.structs.replace(step, step=step.step + 1) for step in whole.ranks[0].steps[1:])
+    resumed = msgspec.structs.replace(whole, ranks=(msgspec.structs.replace(whole.ranks[0], steps=steps),))
+    assert [reads(run, 0).complete for run in (whole, resumed)] == [True, False]
+    assert reads(resumed, 1).complete
+    assert detector("coverage")(record_of(resumed)).status == "inconclusive"
