@@ -116,7 +116,7 @@ def run(
     _write_json(report, json)
     verdicts = opened.judge(result)
     if json != "-":
-        print_record(_console(), result, opened.measures(result), verdicts)
+        print_record(_console(), result, opened.measures(result), verdicts, opened.tables(result))
     hit = [verdict for verdict in verdicts if verdict.status in (fail_on or ())]
     if hit:
         print(f"--fail-on: {', '.join(f'{v.detector} is {v.status}' for v in hit)}", file=sys.stderr)
@@ -157,23 +157,31 @@ def show(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
     figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the figures into this folder, as PNG.")] = None,
     output: Annotated[str | None, typer.Option(metavar="RANK", help="Print what this rank printed.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a Chrome trace, which ui.perfetto.dev opens.")
+    ] = None,
 ) -> None:
-    """Show a record again: measures, verdicts, figures, a rank's output."""
+    """Show a record again: measures, verdicts, figures, a rank's output, a trace."""
     from .facade import Lab
     from .labs import spec
     from .record.store import latest, read_record
     from .view.terminal import print_record
 
+    if trace is not None:
+        _check_writable(trace, "--trace")
     found = read_record(latest() if record == "last" else record)
     opened = Lab(spec(found.lab))
     if output is not None:
         print(_rank_output(found, _whole("--output", output)), end="")
         return
+    if trace is not None:
+        _write_trace(found, trace)
     _write_json(opened.report(found), json)
     if figures is not None:
         _draw(opened, found, figures)
     if json != "-":
-        print_record(_console(), found, opened.measures(found), opened.judge(found))
+        tables = opened.tables(found)
+        print_record(_console(), found, opened.measures(found), opened.judge(found), tables)
 
 
 @app.command()
@@ -231,6 +239,7 @@ def _described(spec: Any) -> list[tuple[str, Any, str]]:
             limits = " (true or false)"
         else:
             limits = f" ({', '.join(meta['choices'])})" if meta["choices"] else f" ({meta['low']} to {meta['high']})"
+            limits = "" if limits == " (None to None)" else limits
         described.append((field.name, field.default, meta["help"] + limits))
     return described
 
@@ -269,9 +278,23 @@ def _seconds(option: str, word: str) -> float:
     return value
 
 
-def _check_writable(path: Path) -> None:
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"--json cannot write {path}: give a file in a folder that exists, or - for standard output")
+def _check_writable(path: Path, option: str = "--json") -> None:
+    if path.is_dir() or not path.absolute().parent.is_dir() or (option == "--trace" and str(path) == "-"):
+        or_else = ", or - for standard output" if option == "--json" else ""
+        raise UsageError(f"{option} cannot write {path}: give a file in a folder that exists{or_else}")
+
+
+def _write_trace(record: Any, where: Path) -> None:
+    import msgspec
+
+    from .view.trace import chrome_trace
+
+    trace = chrome_trace(record)
+    try:
+        where.write_bytes(msgspec.json.encode(trace))
+    except OSError as error:
+        raise UsageError(f"--trace cannot write {where}: {error.strerror}; give another file") from error
+    print(f"wrote {where}: {len(trace['traceEvents']):,} events; open it in ui.perfetto.dev", file=sys.stderr)
 
 
 def _write_json(report: dict[str, Any], where: str | None) -> None:

@@ -16,13 +16,14 @@ from .detect.verdict import Verdicts
 from .errors import UnknownName, UsageError
 from .labs.spec import LabSpec
 from .ranks.faults import Fault
-from .ranks.join import Place, outer_place
+from .ranks.join import Place, attempt, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .ranks.links import Links, links
 from .record import measures, store
 from .record.baseline import write_baseline
 from .record.measures import Quantity
 from .record.schema import Record
+from .record.table import Table
 from .runner import OnProgress, Request, around, execute, help_along, kept_baseline, provenance_of
 
 
@@ -124,11 +125,18 @@ class Lab:
         )
         config = self.spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
         plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks, request.seed)
+        if place is not None and any(plan.faults or plan.max_restarts for plan in plans):
+            raise UsageError(
+                f"{self.spec.slug} kills its ranks and starts them again, which under torchrun is torchrun's to do; "
+                "start it without torchrun"
+            )
         placement = request.placement(place)  # refuses what cannot be, before anything is made, as the next line does
         surroundings = around(plans, request, place)
         if place is not None and place.rank != 0:
             help_along(plans, request, place)
             return None  # type: ignore[return-value]
+        if record_dir is not None and place is not None and attempt() > 0:
+            record_dir = f"{record_dir}.attempt{attempt()}"  # the one before left its files in the folder that was asked for
         folder = store.new_folder(record_dir, f"{self.spec.slug}-{chosen.name}")
         with surroundings as stands:
             runs = execute(plans, request, folder, placement, place, stands)
@@ -158,6 +166,10 @@ class Lab:
         """The record's measures, by name."""
         return self.spec.measures(record)
 
+    def tables(self, record: Record) -> list[Table]:
+        """The lab's tables of a record; empty for a lab that has none."""
+        return [] if self.spec.tables is None else self.spec.tables(record)
+
     def compare(self, *records: Record) -> Comparison:
         """The measures of several records side by side."""
         return Comparison(
@@ -186,8 +198,11 @@ class Lab:
 
         return list(recordings(self.spec.slug))
 
-    def figure(self, name: str, *records: Record):
+    def figure(self, name: str, *records: Record, **choices: Any):
         """Draw one of the lab's figures from one record, or from several side by side.
+
+        Args:
+            choices: what a figure lets a reader choose, such as `step` of a timeline.
 
         Raises:
             UnknownName: with the names there are.
@@ -196,7 +211,12 @@ class Lab:
 
         if name not in self.spec.figures:
             raise UnknownName(f"figure of {self.spec.slug}", name, self.spec.figures)
-        return figure(name)(*records)
+        try:
+            return figure(name)(*records, **choices)
+        except TypeError as error:
+            if choices and "unexpected keyword argument" in str(error):
+                raise UsageError(f"the figure {name} has no choice {', '.join(choices)}; leave it out") from None
+            raise
 
     def diff(self, before: str = "broken", after: str = "fixed") -> Diff:
         """The difference in source between two variants: all that the fix is."""

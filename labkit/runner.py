@@ -133,7 +133,8 @@ def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Pat
         group=plan.group,
         seats=stands.seats_for(plan.ranks, group=plan.group and plan.network, reads_store=plan.store is not None),
         store=stands.store if plan.store else None,
-        faults=request.faults if plan.role == "variant" else (),
+        max_restarts=plan.max_restarts,
+        faults=(*plan.faults, *(request.faults if plan.role == "variant" else ())),
         control=request.control,
         on_progress=None if tell is None else lambda progress: tell(plan.role, progress),
     )

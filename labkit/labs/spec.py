@@ -57,6 +57,8 @@ class RunPlan:
         network: whether it runs on the hosts and links that the run was given; a launch of one rank never does.
         threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
         store: what the ranks find at `context.store`; None for nothing.
+        faults: planned faults of this launch, before those that the caller of `Lab.run` adds to the run under study.
+        max_restarts: how often the elastic agent may start the ranks again.
     """
 
     role: str
@@ -67,6 +69,8 @@ class RunPlan:
     network: bool = True
     threads: int | None = None
     store: Store | None = None
+    faults: tuple[Any, ...] = ()
+    max_restarts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +123,7 @@ class LabSpec:
         exercise: what the learner writes.
         measures: from a record to its measures, by name.
         source: from a variant's name to the source that a lesson shows of it.
+        tables: from a record to tables that say more than its measures, or None.
         figures: names of the figures that suit it, the first is the panel's.
         controls: configuration values that the panel lets a reader set, beside variant, ranks and seed.
         exact_measures: measures that come out equal on every machine.
@@ -153,6 +158,7 @@ class LabSpec:
     baseline: Callable[[Any], Any] | None = None
     invariants: Callable[[Any], list[str]] | None = None
     captures: tuple[Capture, ...] = ()
+    tables: Callable[[Any], list[Any]] | None = None
     hosts: int = 1
     link: str = ""
     needs_gpu: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ import faulthandler
 import itertools
 import os
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -73,6 +74,11 @@ def outer_place() -> Place | None:
     return Place(rank, local_rank, world_size, local_world_size)
 
 
+def attempt() -> int:
+    """How often the outer launcher has restarted the ranks."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 def run_joined(
     place: Place,
     program: Callable[..., Any],
@@ -127,12 +133,14 @@ def run_joined(
         deadline_s=deadline_s,
         faults=faults,
     )
-    path = rank_file(own, place.rank)
+    path = rank_file(own, place.rank, attempt())
     started = time.monotonic()
     try:
         with _deadline(place, job):
             dist.barrier()
-            context, probe = make_context(job, config, place.rank, place.local_rank, 0, where, placement.backend, path)
+            context, probe = make_context(
+                job, config, place.rank, place.local_rank, attempt(), where, placement.backend, path
+            )
             try:
                 value = run_program(program, context)
             except BaseException as error:
@@ -148,12 +156,12 @@ def run_joined(
             assert folder is not None
             fired = 0
             for rank in range(place.world_size):
-                kept = rank_file(folder, rank)
+                kept = rank_file(folder, rank, attempt())
                 kept.write_bytes(path.read_bytes() if rank == 0 else _receive(store, rank))
                 fired += sum(event.name == "fault" for event in read_rank(kept).events)
             if path.with_suffix(".npz").exists():
                 shutil.copy(path.with_suffix(".npz"), folder)
-            return Launched((value,), time.monotonic() - started, attempts=1, faults_fired=fired)
+            return Launched((value,), time.monotonic() - started, attempts=1 + attempt(), faults_fired=fired)
     finally:
         shutil.rmtree(own, ignore_errors=True)
 
@@ -162,17 +170,36 @@ def _store_of_this_launch(place: Place, deadline_s: float) -> Any:
     """The ranks' store, keys under a prefix of this launch's own: a second run does not meet the first one's."""
     import torch.distributed as dist
 
-    if place.local_world_size == place.world_size:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback_interface())
+    interface = loopback_interface() if place.local_world_size == place.world_size else _interface_to_the_others()
+    if interface:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     global _met
     if _met is None:
         try:
             _met, _, _ = next(iter(dist.rendezvous("env://")))  # pyright: ignore[reportPrivateImportUsage]
         except ValueError as error:
             raise UsageError(f"{error}; start with torchrun, or unset RANK, WORLD_SIZE and LOCAL_RANK") from error
-    store = dist.PrefixStore(f"labkit/{next(_launches)}", _met)  # pyright: ignore[reportPrivateImportUsage]
+    # a restarted attempt must not read the addresses of the one before
+    store = dist.PrefixStore(f"labkit/{attempt()}/{next(_launches)}", _met)  # pyright: ignore[reportPrivateImportUsage]
     store.set_timeout(group_timeout(deadline_s))
     return store
+
+
+def _interface_to_the_others() -> str | None:
+    """The interface by which this host reaches the first rank's: gloo would take that of the host's name, often loopback.
+
+    None where that address is this host's loopback too, or cannot be looked up: gloo chooses then.
+    """
+    import psutil
+
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((os.environ["MASTER_ADDR"], 9))  # sends nothing
+            own = probe.getsockname()[0]
+    except (KeyError, OSError):
+        return None
+    names = [name for name, found in psutil.net_if_addrs().items() if any(address.address == own for address in found)]
+    return names[0] if names and not own.startswith("127.") else None
 
 
 def _has_returned(store: Any, ranks: Any) -> bool:

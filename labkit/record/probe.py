@@ -98,6 +98,7 @@ class Probe:
         self._counts: dict[str, int] = {}
         self._digests: dict[str, list[int]] = {}
         self._ids: dict[str, list[int]] = {}
+        self._series: dict[str, list[int]] = {}
         self._arrays: dict[str, np.ndarray] = {}
 
     def declare(self, **facts: int | float | str | bool) -> None:
@@ -105,6 +106,12 @@ class Probe:
         if self._head_written:
             raise RuntimeError(f"declare({', '.join(facts)}) came after the first step; call it before")
         self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **facts})
+
+    def resume_at(self, step: int) -> None:
+        """Number the next step `step`: a run that goes on from a checkpoint counts on, so that a record shows what it
+        repeats."""
+        self.end_step()
+        self.step = step - 1
 
     def begin_step(self, epoch: int = 0) -> int:
         """Open the next step and return its number."""
@@ -135,8 +142,10 @@ class Probe:
             line["digests"] = self._digests
         if self._ids:
             line["ids"] = self._ids
+        if self._series:
+            line["series"] = self._series
         os.write(self._fd, self._encode(line) + b"\n")
-        self._spans, self._scalars, self._counts, self._digests, self._ids = [], {}, {}, {}, {}
+        self._spans, self._scalars, self._counts, self._digests, self._ids, self._series = [], {}, {}, {}, {}, {}
         self._in_step = False
 
     def batches(
@@ -198,6 +207,19 @@ class Probe:
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of this step (bytes, collectives)."""
         self._counts[name] = self._counts.get(name, 0) + amount
+
+    def counted(self, name: str) -> int:
+        """What a counter of this step stands at."""
+        return self._counts.get(name, 0)
+
+    def series(self, name: str, values: Iterable[int]) -> None:
+        """Add whole numbers to a list of this step: one a bucket, one a micro-batch."""
+        self._series.setdefault(name, []).extend(values)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether a step is open."""
+        return self._in_step
 
     def samples(self, name: str, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None) -> None:
         """Record which samples this step read: an xxh3 hash of each row, and the ids where the data has them.

@@ -61,6 +61,8 @@ class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):
     counts: dict[str, int] = {}
     digests: dict[str, list[int]] = {}
     ids: dict[str, list[int]] = {}
+    series: dict[str, list[int]] = {}
+    """Whole numbers of which a step has several, in order: one a bucket, one a micro-batch."""
 
     def scalar(self, name: str) -> float:
         """The value of a scalar; JSON has no NaN, so those are written as words."""
@@ -114,7 +116,7 @@ class RankLog(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What the ranks of one launch wrote, by rank (the last attempt; `attempts` counts them)."""
+    """What the ranks of one launch wrote, by rank (the last attempt; `attempts` counts them, `earlier` holds the others)."""
 
     role: str
     ranks: tuple[RankLog, ...]
@@ -123,6 +125,8 @@ class Run(msgspec.Struct, frozen=True):
     attempts: int = 1
     arrays: dict[str, np.ndarray] = {}
     """Whole arrays that rank 0 left, such as the final weights, by name."""
+    earlier: tuple[tuple[RankLog, ...], ...] = ()
+    """The attempts before the last, each the logs of those ranks that came far enough to leave one."""
 
     @property
     def world_size(self) -> int:

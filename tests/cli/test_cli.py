@@ -59,10 +59,21 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["run", "duplicate-data", "--device", "tpu"], ["no device 'tpu'", "cpu, cuda"]),
         (["run", "duplicate-data", "--backend", "mpi"], ["no backend 'mpi'", "gloo, nccl"]),
         (["run", "duplicate-data", "--backend", "nccl", "--device", "cpu"], ["nccl", "--backend gloo"]),
+        (["run", "duplicate-data", "--hosts", "two"], ["--hosts must be a whole number", "'two'"]),
+        (["run", "duplicate-data", "--hosts", "0"], ["hosts must be a whole number from 1 to", "given 0"]),
+        (["run", "duplicate-data", "--hosts", "5"], ["5 hosts for 4 ranks", "at least as many ranks as hosts"]),
+        (["run", "duplicate-data", "--hosts", "2", "--link", "fast"], ["as in 400mbit", "'fast'"]),
+        (["run", "duplicate-data", "--hosts", "2", "--link", "1kbit"], ["from 1 Mbit/s to 400 Gbit/s"]),
+        (["run", "duplicate-data", "--link", "400mbit"], ["a link joins two hosts or more", "--hosts 2"]),
+        (["run", "duplicate-data", "--hosts", "2", "--latency", "soon"], ["--latency must be a number", "'soon'"]),
+        (["run", "duplicate-data", "--hosts", "2", "--latency", "-1"], ["latency must be from 0", "given -1"]),
+        (["run", "duplicate-data", "--hosts", "2", "--emulate-link"], ["--link 400mbit"]),
         (["run", "duplicate-data", "--fail-on", "fund"], ["no status 'fund'", "Did you mean 'found'?"]),
         (["run", "duplicate-data", "--json", "no/such/folder/x.json"], ["--json cannot write", "a folder that exists"]),
         (["run", "duplicate-data", "--rank", "3"], ["--rank", "--ranks"]),
         (["show", "nowhere"], ["no record at nowhere", "--record"]),
+        (["show", "--trace", "no/such/folder/x.json"], ["--trace cannot write", "a folder that exists"]),
+        (["show", "--trace", "."], ["--trace cannot write", "give a file"]),
         (["show"], ["no record in", "labkit run duplicate-data"]),
         (["rnu"], ["rnu"]),
     ],
@@ -72,6 +83,18 @@ def test_wrong_use_is_one_message_with_the_valid_ones_and_exit_code_2(capsys, mo
     for part in expected:
         assert part in message
     assert "Traceback" not in message
+
+
+def test_a_run_over_hosts_says_what_they_are_and_what_the_link_gives():
+    done = labkit("run", "duplicate-data", "--ranks", 2, "--steps", 3, "--hosts", 2, "--link", "400mbit", "--json", "-")
+    network = json.loads(done.stdout)["provenance"]["network"]
+    assert network["hosts"] == 2 and network["rate_bits_per_s"] == 4e8
+    assert network["way"] in ("root", "user", "emulated")
+    assert (network["achieved_bits_per_s"] > 0) == (network["way"] != "emulated")
+    asked = ["--hosts", 2, "--link", "1gbit", "--emulate-link"]
+    done = labkit("run", "duplicate-data", "--ranks", 2, "--steps", 3, *asked, env={**os.environ, "COLUMNS": "250"})
+    said = done.stdout
+    assert "2 hosts, 1 Gbit/s links (simulated)" in said and "The link is emulated" in said
 
 
 def test_the_list_names_every_lab_and_how_to_run_one():
@@ -114,6 +137,9 @@ def test_a_run_prints_the_card_and_is_shown_again_with_figures(tmp_path):
     shown = labkit("show", "last", "--figures", tmp_path / "figures")
     assert shown.returncode == 0
     assert {p.name for p in (tmp_path / "figures").iterdir()} >= {"who-read-what.png", "loss.png", "timeline.png"}
+    traced = labkit("show", "last", "--trace", tmp_path / "trace.json")
+    assert traced.returncode == 0 and "ui.perfetto.dev" in traced.stderr
+    assert {e["ph"] for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]} >= {"X", "M", "i"}
     assert labkit("show", "last", "--output", "0").stdout == "rank 0 printed nothing\n"
     assert labkit("show", "last", "--output", "7").returncode == 2
 

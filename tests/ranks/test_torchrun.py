@@ -197,3 +197,11 @@ def test_a_missing_address_is_refused_with_a_remedy(monkeypatch):
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(UsageError, match="MASTER_ADDR.*start with torchrun"):
         labkit.lab("duplicate-data").run("fixed")
+
+
+@pytest.mark.parametrize("asked", [{"hosts": 2}, {"link": "1gbit"}, {"latency_ms": 1.0}, {"emulate_link": True}])
+def test_hosts_of_one_machine_are_refused_where_torchrun_placed_the_ranks(monkeypatch, asked):
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match="torchrun started the ranks where they are"):
+        labkit.lab("duplicate-data").run("fixed", **asked)

@@ -1,0 +1,137 @@
+"""Do ranks wait for communication that could have been hidden?
+
+Judged by spans within each step: what of the collectives lies outside all computing. Only a backward pass can hide a
+reduction, so no more can be asked than the shorter of the two; and the last bucket always sets out when all is computed.
+Where communication is a few percent of the step, there is nothing to gain here and nothing to learn about another link.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..record.measures import Quantity
+from ..record.measures_overlap import Exposure, buckets, exposure, is_sweep
+from ..record.schema import Record, Run
+from .verdict import Verdict, answering
+
+NAME = "exposed-communication"
+QUESTION = "Do ranks wait for communication that the backward pass could hide?"
+_answer = answering(NAME, QUESTION)
+
+FEW = 0.05
+"""Communication under this share of the step gains too little, whatever becomes of it, to be told from noise."""
+
+WORTH = 0.08
+"""Share of the step that could be saved, below which it is not worth a change."""
+
+HALF = 0.5
+"""Hidden, of what could be hidden: less is found, more is clear."""
+
+ENOUGH_STEPS = 3
+
+
+def detect(record: Record) -> Verdict:
+    """Judge the measured steps of the run under study."""
+    run = record.run
+    if run.world_size == 1:
+        return _answer("not_applicable", cause="one rank has nobody to send to", fix="run with 2 ranks or more")
+    if is_sweep(run):
+        return _answer(
+            "not_applicable",
+            cause="the run tried several bucket sizes; each has an answer of its own",
+            fix="look at the figure bucket-sweep, or run one size: --variant fixed --set bucket_mb=1",
+        )
+    seen = exposure(run)
+    if seen is None:
+        return _answer(
+            "not_applicable",
+            cause="no collective was timed",
+            fix="watch the DDP module with watch_ddp(ddp, probe) before its first pass, and register no communication hook "
+            "before that",
+        )
+    if not seen.backward_s.any():
+        return _answer(
+            "not_applicable",
+            cause="no backward pass was timed, and only that could hide a reduction",
+            fix="record it with probe.span('backward')",
+        )
+    return _judge(run, seen)
+
+
+def _judge(run: Run, seen: Exposure) -> Verdict:
+    hideable = np.minimum(seen.comm_s, seen.backward_s)
+    hidden = (seen.comm_s - seen.exposed_s) / np.maximum(hideable, 1e-12)
+    avoidable = np.maximum(0, seen.exposed_s - np.maximum(0, seen.comm_s - seen.backward_s)) / seen.step_s
+    share, saved = float(np.median(seen.comm_s / seen.step_s)), float(np.median(avoidable))
+    evidence = _evidence(run, seen, hidden, avoidable)
+    where = str(run.fact("wrapped_where", "")) or None
+    if share < FEW:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"communication is {share:.1%} of the step: whether it is hidden or not, nobody would notice on this link",
+            fix="measure on the link that you will train on, or set a slower one (--hosts 2 --link 400mbit)",
+        )
+    if len(hidden) < ENOUGH_STEPS:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"{len(hidden)} measured step{'s' * (len(hidden) != 1)} cannot show how much steps differ",
+            fix=f"run {ENOUGH_STEPS + 2} steps or more (--steps {ENOUGH_STEPS + 2})",
+        )
+    low, high = (float(value) for value in np.quantile(hidden, (0.2, 0.8)))
+    if saved < WORTH or low >= HALF:
+        return _answer(
+            "clear",
+            evidence,
+            cause=f"{np.median(hidden):.0%} of the communication that the backward pass can hide is hidden; {saved:.0%} of "
+            "the step is left to gain",
+        )
+    if high >= HALF:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"between {low:.0%} and {high:.0%} of what could be hidden is hidden, by the step: noise decides",
+            fix="run more steps (--steps 20) on a machine that does nothing else",
+        )
+    return _answer("found", evidence, cause=_cause(run, seen, hidden), fix=_fix(run), where=where, waste=saved)
+
+
+def _cause(run: Run, seen: Exposure, hidden: np.ndarray) -> str:
+    made, exposed = buckets(run), float(np.median(seen.exposed_s)) * 1e3
+    waits = f"of each step ranks wait {exposed:.0f} ms for communication alone"
+    if made is None:
+        return f"{waits}: gradients are reduced after the backward pass, when nothing is left to compute meanwhile"
+    if len(made.num_bytes) == 1:
+        return (
+            f"{waits}: one bucket holds all {int(made.num_bytes.sum()):,} bytes of gradients, and is full when the backward "
+            "pass is over"
+        )
+    largest = int(made.num_bytes.max())
+    return (
+        f"{waits}, {float(np.median(hidden)):.0%} of what could be hidden is: of {len(made.num_bytes)} buckets the largest "
+        f"holds {largest / made.num_bytes.sum():.0%} of the bytes"
+    )
+
+
+def _fix(run: Run) -> str:
+    if buckets(run) is None:
+        return "let DistributedDataParallel reduce during the backward pass, in buckets, instead of a loop after it"
+    return (
+        "give DDP smaller buckets (bucket_cap_mb, in MiB): an eighth to a sixteenth of the gradients is a start; then try "
+        "half and twice as much, since each bucket costs a latency"
+    )
+
+
+def _evidence(run: Run, seen: Exposure, hidden: np.ndarray, avoidable: np.ndarray) -> dict[str, Quantity]:
+    made = buckets(run)
+    found = {
+        "step": Quantity(float(np.median(seen.step_s)) * 1e3, "ms"),
+        "computing": Quantity(float(np.median(seen.compute_s)) * 1e3, "ms"),
+        "communication": Quantity(float(np.median(seen.comm_s)) * 1e3, "ms, union of the collectives"),
+        "exposed": Quantity(float(np.median(seen.exposed_s)) * 1e3, "ms"),
+        "hidden": Quantity(float(np.median(hidden)), "of what the backward pass can hide"),
+        "avoidable": Quantity(float(np.median(avoidable)), "of the step"),
+        "steps": Quantity(len(seen.step_s), "measured"),
+    }
+    return found if made is None else found | {"collectives": Quantity(len(made.num_bytes), "a reduction")}

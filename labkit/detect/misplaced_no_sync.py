@@ -1,0 +1,79 @@
+"""Is no_sync around the right passes?
+
+DDP decides in the forward pass whether the backward pass will reduce: no_sync around the backward pass alone changes
+nothing. Around every micro-batch it means that nothing is ever reduced, and the ranks train apart without a word.
+"""
+
+from __future__ import annotations
+
+from ..record.measures import Quantity
+from ..record.measures_overlap import Reductions, reductions, weights_equal_on_ranks
+from ..record.schema import Record
+from .verdict import Verdict, answering
+
+NAME = "misplaced-no-sync"
+QUESTION = "Is no_sync around forward and backward of all micro-batches but the last?"
+_answer = answering(NAME, QUESTION)
+
+
+def detect(record: Record) -> Verdict:
+    """Judge the run under study."""
+    run = record.run
+    if run.world_size == 1:
+        return _answer("not_applicable", cause="one rank reduces nothing", fix="run with 2 ranks or more")
+    done = reductions(run)
+    if done is None:
+        return _answer(
+            "not_applicable",
+            cause="no DDP module was watched",
+            fix="watch it with watch_ddp(ddp, probe, optimizer=optimizer)",
+        )
+    equal, where = weights_equal_on_ranks(run), str(run.fact("gradients_where", "")) or None
+    evidence = _evidence(done, equal)
+    if done.never:
+        return _never_reduced(done, equal, evidence, where)
+    if done.kept_in_vain:
+        return _answer(
+            "found",
+            evidence,
+            cause=f"{done.kept_in_vain} backward passes ran in no_sync and reduced all the same: DDP had decided in the "
+            "forward pass, which ran outside",
+            fix="put the forward pass into `with ddp.no_sync():` too",
+            where=where,
+        )
+    if done.in_no_sync_forward == 0:
+        return _answer("not_applicable", evidence, cause="no pass ran in no_sync")
+    return _answer("clear", evidence, cause=f"{done.passes:g} micro-batches, {done.reduced:g} reduction a step")
+
+
+def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Quantity], where: str | None) -> Verdict:
+    apart = f"in {done.steps} steps DDP reduced nothing"
+    if equal:
+        return _answer(
+            "clear", evidence, cause=f"{apart}, yet all ranks end with the same weights: something else reduces them"
+        )
+    if equal is None and done.in_no_sync_forward < 1:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"{apart}, though not every pass ran in no_sync, and no hash says whether the ranks' weights are equal",
+            fix="watch the whole run, and record the weights on every rank: probe.digest('weights', model.parameters())",
+        )
+    told = "and the ranks end with different weights" if equal is False else "so each rank trains a model of its own"
+    return _answer(
+        "found",
+        evidence,
+        cause=f"{apart}, {told}: every micro-batch ran in no_sync",
+        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, forward and backward",
+        where=where,
+    )
+
+
+def _evidence(done: Reductions, equal: bool | None) -> dict[str, Quantity]:
+    found = {
+        "micro_batches": Quantity(done.passes, "backward passes a step"),
+        "reductions": Quantity(done.reduced, "a step"),
+        "forward_in_no_sync": Quantity(done.in_no_sync_forward, "of the passes"),
+        "backward_in_no_sync": Quantity(done.in_no_sync_backward, "of the passes"),
+    }
+    return found if equal is None else found | {"weights_equal_on_ranks": Quantity(equal)}

@@ -1,0 +1,150 @@
+"""Lab 05: is communication hidden behind the backward pass?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import UsageError
+from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    layers: int = setting(12, "equal layers of the network; each is a part of the gradients", low=1, high=200)
+    width: int = setting(512, "width of a layer; its gradients are 4·(width² + width) bytes", low=4, high=16384)
+    batch: int = setting(2048, "samples of one rank in a step, all its micro-batches together", low=1, high=10**6)
+    micro_batches: int = setting(1, "forward and backward passes in a step (K)", low=1, high=1000)
+    bucket_mb: float = setting(1.0, "bucket_cap_mb of DDP where the variant does not set it, in MiB", low=1e-6, high=1e5)
+    steps: int = setting(6, "steps; the first two, in which DDP sets its buckets up, are not measured", low=1, high=10**6)
+    lr: float = setting(0.002, "learning rate of SGD", low=1e-9, high=100.0)
+    parts_alone: bool = setting(True, "measure computing without a link, and the link without computing, too")
+    sweep_mb: str = setting("", "bucket sizes of bucket-sweep, in MiB with commas between; 0 is one a parameter")
+
+
+_ACCUMULATE = {"micro_batches": 4, "steps": 5}
+
+VARIANTS = (
+    Variant(name="broken", summary="one bucket for all gradients: they are sent when the backward pass is over"),
+    Variant(name="serial", summary="backward first, then all gradients by hand, one after the other"),
+    Variant(name="ddp-default", summary="DDP as it comes: a first bucket of 1 MiB, then 25 MiB each"),
+    Variant(name="per-parameter", summary="a collective for each parameter: as early as can be, with a latency each"),
+    Variant(name="bucket-sweep", summary="one bucket size after the other in one run, in turn"),
+    Variant(
+        name="accumulate",
+        summary="K micro-batches, and each sends its gradients: K reductions a step",
+        defaults=_ACCUMULATE,
+    ),
+    Variant(
+        name="no-sync",
+        summary="K micro-batches, no_sync around forward and backward of all but the last: 1 reduction",
+        defaults=_ACCUMULATE,
+    ),
+    Variant(
+        name="no-sync-backward-only",
+        summary="no_sync around the backward pass alone: it does nothing, K reductions",
+        defaults=_ACCUMULATE,
+    ),
+    Variant(
+        name="no-sync-around-all",
+        summary="no_sync around every micro-batch: nothing is ever sent, and the ranks train apart",
+        defaults=_ACCUMULATE,
+    ),
+    Variant(name="find-unused", summary="find_unused_parameters where every parameter is used"),
+    Variant(name="fixed", summary="buckets small enough to leave while the backward pass goes on"),
+)
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a record: the variant, then its computing and its communication alone."""
+    if callable(variant):
+        raise UsageError(
+            "this lab's exercise asks for a bucket size, which lab.check measures; to run with one of yours: "
+            "lab.run('fixed', bucket_mb=2.0)"
+        )
+    if config.batch < config.micro_batches:
+        raise UsageError(
+            f"batch {config.batch} cannot be split into {config.micro_batches} micro-batches; give batch a value of at "
+            "least micro_batches"
+        )
+    sweep_sizes(config)
+    from . import programs
+
+    return programs.plan(variant, config, ranks)
+
+
+def sweep_sizes(config: Config) -> list[float]:
+    """The bucket sizes that were asked for, in MiB; empty where the lab chooses.
+
+    Raises:
+        UsageError: what is no list of sizes.
+    """
+    words = [word.strip() for word in config.sweep_mb.split(",") if word.strip()]
+    try:
+        sizes = [float(word) for word in words]
+    except ValueError:
+        sizes = [-1.0]
+    if not all(0 <= size <= 1e5 for size in sizes):
+        raise UsageError(f"sweep_mb must be sizes in MiB from 0 to 1e5, as in sweep_mb=0.5,1,2; given {config.sweep_mb!r}")
+    return list(dict.fromkeys(sizes))
+
+
+def _check(function: Callable[..., Any], lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(function, lab)
+
+
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record.summary_overlap import overlap_measures
+
+    return overlap_measures(record)
+
+
+def _source(variant: str) -> str:
+    from . import programs
+
+    return programs.source(variant)
+
+
+SPEC = LabSpec(
+    number=5,
+    slug="overlap",
+    title="Overlap",
+    question="Is communication hidden behind the backward pass?",
+    symptom="Every rank computes, the loss falls, and each step ends with all of them waiting for the network.",
+    minutes=40,
+    ranks=2,
+    hosts=2,
+    link="400mbit",
+    config=Config,
+    variants=VARIANTS,
+    detectors=(
+        "exposed-communication",
+        "missing-no-sync",
+        "misplaced-no-sync",
+        "per-parameter-reduction",
+        "needless-find-unused",
+        "late-rank",
+    ),
+    timed_detectors=("exposed-communication", "late-rank"),
+    plan=plan,
+    measures=_measures,
+    source=_source,
+    figures=("compute-over-comm", "compute-over-comm-run", "exposure", "bucket-sweep"),
+    controls=("bucket_mb", "micro_batches", "batch"),
+    exact_measures=("micro_batches", "reductions", "collectives_per_reduction", "gradient_bytes", "weights_equal_on_ranks"),
+    simulated=("the curve beside the bucket sweep, from a model of buckets that queue",),
+    exercise=Exercise(
+        task=(
+            "Choose the bucket size for a link. `gradients` has num_bytes and ready_s of each gradient in the order in "
+            "which they are ready, and backward_s; `link.seconds(num_bytes)` is the time of one all-reduce. Return "
+            "bucket_cap_mb in MiB so that the step is within 5 % of the best."
+        ),
+        signature="def my_bucket_mb(gradients, link):",
+        check=_check,
+    ),
+)

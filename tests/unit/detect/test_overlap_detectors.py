@@ -1,0 +1,246 @@
+"""The detectors of lab 05: found, silent, inconclusive where noise hides it, not applicable without what they need."""
+
+import msgspec
+import pytest
+
+from labkit.detect import detector
+
+from ..builders import record_of
+from ..builders import run_of as run_of_reads
+from .overlap_readings import ddp_step, record, same_on, unused_event
+
+NAMES = (
+    "exposed-communication",
+    "missing-no-sync",
+    "misplaced-no-sync",
+    "per-parameter-reduction",
+    "needless-find-unused",
+    "late-rank",
+)
+ONE_BUCKET = ((200, 400),)
+SMALL_BUCKETS = tuple((50 * n, 50 * n + 49) for n in range(1, 5))
+
+
+def verdict(name, found):
+    return detector(name)(found)
+
+
+def status(name, steps_of_ranks, **how) -> str:
+    return verdict(name, record(steps_of_ranks, **how)).status
+
+
+# Exposed communication
+
+
+def test_one_bucket_after_the_backward_pass_is_found_with_its_waste():
+    found = verdict("exposed-communication", record(same_on(2, buckets=ONE_BUCKET), wrapped_where="file.py:3"))
+    assert found.status == "found" and found.where == "file.py:3"
+    assert found.waste == pytest.approx(200 / 500)
+    assert "one bucket holds all" in found.cause and "bucket_cap_mb" in found.fix
+
+
+def test_buckets_that_leave_in_time_are_clear():
+    assert status("exposed-communication", same_on(2, buckets=SMALL_BUCKETS)) == "clear"
+
+
+def test_what_no_backward_pass_could_hide_is_not_held_against_the_buckets():
+    """600 ms of communication behind 200 ms of backward: 400 ms are exposed whatever the buckets."""
+    queued = tuple((50 * n, 50 + 150 * n) for n in range(1, 5))
+    assert status("exposed-communication", same_on(2, buckets=queued)) == "clear"
+
+
+def test_a_few_percent_of_communication_say_nothing():
+    found = verdict("exposed-communication", record(same_on(2, buckets=((200, 205),))))
+    assert found.status == "inconclusive" and "nobody would notice" in found.cause and "slower" in found.fix
+
+
+def test_steps_that_differ_too_much_and_too_few_of_them_are_inconclusive():
+    mixed = [[ddp_step(n, buckets=SMALL_BUCKETS if n % 2 else ONE_BUCKET) for n in range(8)] for _ in range(2)]
+    assert status("exposed-communication", mixed) == "inconclusive"
+    assert status("exposed-communication", same_on(2, steps=2, buckets=ONE_BUCKET)) == "inconclusive"
+
+
+def test_waiting_for_a_late_rank_is_not_exposure():
+    """Rank 0's collective is under way for 300 ms, since rank 1 comes late to it; the link itself takes 10."""
+    late = [[ddp_step(n, buckets=((200, 500),)) for n in range(5)],
+            [ddp_step(n, backward=490, buckets=((490, 500),)) for n in range(5)]]  # fmt: skip
+    assert status("exposed-communication", late) in ("inconclusive", "clear")
+    assert status("late-rank", late) == "found"
+
+
+def test_gradients_reduced_by_hand_after_backward_are_found():
+    steps = same_on(2, buckets=ONE_BUCKET)
+    by_hand = [[msgspec.structs.replace(s, series={"by_hand_bytes": [4000]}) for s in of] for of in steps]
+    found = verdict("exposed-communication", record(by_hand))
+    assert found.status == "found" and "after the backward pass" in found.cause
+
+
+# Accumulation
+
+
+def test_each_micro_batch_that_reduces_is_found_and_one_reduction_is_clear():
+    found = verdict("missing-no-sync", record(same_on(2, passes=4), gradients_where="x.py:9"))
+    assert found.status == "found" and found.where == "x.py:9" and "4 of 4" in found.cause
+    assert 0 < found.waste < 1
+    last_only = [[_reducing_in_last_of_four(n) for n in range(4)] for _ in range(2)]
+    assert status("missing-no-sync", last_only) == "clear" and status("misplaced-no-sync", last_only) == "clear"
+    assert status("missing-no-sync", same_on(2)) == "not_applicable"
+
+
+def _reducing_in_last_of_four(number):
+    step = ddp_step(number, passes=4)
+    series = dict(step.series) | {"sync_at_forward": [0, 0, 0, 1], "sync_at_backward": [0, 0, 0, 1]}
+    keep = [place for place, of in enumerate(step.series["bucket_pass"]) if of == 3]
+    series |= {name: [step.series[name][place] for place in keep] for name in step.series if name.startswith("bucket_")}
+    return msgspec.structs.replace(step, counts=dict(step.counts) | {"reductions": 1}, series=series)
+
+
+def test_an_optimizer_that_steps_after_each_pass_accumulates_nothing():
+    steps = same_on(2, passes=4)
+    each = [[msgspec.structs.replace(s, counts=dict(s.counts) | {"optimizer_steps": 4}) for s in of] for of in steps]
+    assert status("missing-no-sync", each) == "not_applicable"
+
+
+def test_no_sync_around_the_backward_pass_alone_is_found_and_no_other_detector_repeats_it():
+    in_vain = same_on(2, passes=4, sync=(1, 0))
+    found = verdict("misplaced-no-sync", record(in_vain))
+    assert found.status == "found" and "forward pass" in found.fix
+    assert status("missing-no-sync", in_vain) == "clear"
+
+
+def test_no_sync_around_everything_is_found_by_what_became_of_the_weights():
+    never = same_on(2, passes=4, buckets=(), sync=(0, 0))
+    found = verdict("misplaced-no-sync", record(never, digests=["a", "b"]))
+    assert found.status == "found" and "different weights" in found.cause
+    assert status("misplaced-no-sync", never) == "found", "all passes in no_sync: no hash is needed"
+    assert status("misplaced-no-sync", never, digests=["a", "a"]) == "clear"
+    elsewhere = same_on(2, passes=1, buckets=(), sync=(1, 1))
+    assert status("misplaced-no-sync", elsewhere) == "inconclusive", "no reduction seen, and no_sync neither"
+
+
+# Many small collectives
+
+
+@pytest.mark.parametrize(
+    ("collectives", "params", "each", "expected"),
+    [(20, 20, 2000, "found"), (5, 20, 8000, "clear"), (20, 20, 2**22, "clear"), (3, 3, 2000, "clear")],
+)
+def test_a_small_collective_for_each_parameter_is_found(collectives, params, each, expected):
+    buckets = tuple((n, n + 1) for n in range(collectives))
+    steps = same_on(2, buckets=buckets, sizes=[each] * collectives)
+    assert status("per-parameter-reduction", steps, ddp_params=params) == expected
+
+
+# Unused parameters
+
+
+def test_looking_for_unused_parameters_in_vain_is_found_and_with_cause_is_clear():
+    assert status("needless-find-unused", same_on(2, unused=0), ddp_find_unused=True) == "found"
+    assert status("needless-find-unused", same_on(2)) == "clear"
+    assert status("needless-find-unused", same_on(2, steps=2, unused=0), ddp_find_unused=True) == "inconclusive"
+    once = [[ddp_step(n, unused=int(n == 3 and rank == 1)) for n in range(5)] for rank in range(2)]
+    found = verdict("needless-find-unused", record(once, ddp_find_unused=True, events=[unused_event("head.bias")]))
+    assert found.status == "clear" and "1 of 10 passes" in found.cause and "head.bias" in str(found.evidence["unused"])
+
+
+# A late rank
+
+
+@pytest.mark.parametrize(("ranks", "late"), [(2, 0), (2, 1), (3, 2), (4, 1)])
+def test_the_rank_that_all_wait_for_is_named(ranks, late):
+    found = verdict("late-rank", record(_one_late(ranks, late, 200)))
+    assert found.status == "found" and f"rank {late} comes 200 ms later" in found.cause
+    assert "in its backward pass" in found.cause and found.waste > 0
+
+
+def _one_late(ranks, late, by_ms, steps=5):
+    """Every rank's step ends at the same time; the late one's own all-reduce is the shortest."""
+    end = 460.0 + by_ms
+    return [
+        [ddp_step(n, buckets=((100, 200), (200, end - 100)), length=end) for n in range(steps)]
+        if rank != late
+        else [ddp_step(n, backward=200 + by_ms, buckets=((100 + by_ms, 200 + by_ms), (200 + by_ms, end - 100)), length=end)
+              for n in range(steps)]
+        for rank in range(ranks)
+    ]  # fmt: skip
+
+
+def test_two_late_ranks_of_four_are_both_named():
+    steps = _one_late(4, 1, 200)
+    steps[3] = steps[1]
+    found = verdict("late-rank", record(steps))
+    assert found.status == "found" and "rank 1" in found.cause and "rank 3" in found.cause
+
+
+def test_healthy_ranks_chance_and_too_little_are_not_found():
+    assert status("late-rank", _one_late(2, 1, 10)) == "clear"
+    assert status("late-rank", _one_late(2, 1, 200, steps=2)) == "inconclusive"
+    by_turns = [
+        [ddp_step(n, backward=400 if n % 2 == rank else 200, buckets=((400 if n % 2 == rank else 200, 450),), length=560)
+         for n in range(6)]
+        for rank in range(2)
+    ]  # fmt: skip
+    assert status("late-rank", by_turns) in ("clear", "inconclusive")
+
+
+def test_lateness_that_varies_by_more_than_itself_may_be_chance():
+    uneven = [_one_late(2, 1, by_ms, steps=1) for by_ms in (110, 500, 120, 400, 130, 110)]
+    steps = [[msgspec.structs.replace(of[rank][0], step=n) for n, of in enumerate(uneven)] for rank in range(2)]
+    assert status("late-rank", steps) == "inconclusive"
+
+
+def test_ranks_of_several_machines_are_compared_by_their_barrier():
+    """Head.barrier_ns of rank r is 1000·r ns in these records; a clock of its own is 5 s ahead here."""
+    steps = _one_late(2, 1, 200)
+    found = record(steps)
+    own = found.run.ranks[1]
+    ahead = 5_000_000_000
+    shifted = tuple(
+        msgspec.structs.replace(
+            s,
+            start_ns=s.start_ns + ahead,
+            end_ns=s.end_ns + ahead,
+            series={k: [v + ahead for v in vs] if k.endswith("_ns") else vs for k, vs in s.series.items()},
+        )
+        for s in own.steps
+    )
+    facts = own.head.facts | {"clock_id": "another"}
+    head = msgspec.structs.replace(own.head, barrier_ns=own.head.barrier_ns + ahead, facts=facts)
+    moved = msgspec.structs.replace(own, head=head, steps=shifted)
+    run = msgspec.structs.replace(found.run, ranks=(found.run.ranks[0], moved))
+    judged = verdict("late-rank", record_of(run))
+    assert judged.status == "found" and "rank 1 comes 200 ms later" in judged.cause
+
+
+# What they need
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_one_rank_and_without_a_watched_module_there_is_nothing_to_judge(name):
+    unwatched = record_of(run_of_reads([[[[1, 2]], [[3, 4]]]]))
+    for found in (verdict(name, record(same_on(1))), verdict(name, unwatched)):
+        assert found.status in ("not_applicable", "clear")
+    assert verdict(name, unwatched).status == "not_applicable"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_that_compute_alone_change_no_verdict(name):
+    plain = same_on(2, passes=2, buckets=ONE_BUCKET)
+    with_alone = [
+        [step for n, s in enumerate(of) for step in (s, ddp_step(n, buckets=(), sync=(0, 0), alone=1))] for of in plain
+    ]
+    assert status(name, with_alone) == status(name, plain)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_finding_says_what_to_do(name):
+    broken = {
+        "exposed-communication": record(same_on(2, buckets=ONE_BUCKET)),
+        "missing-no-sync": record(same_on(2, passes=4)),
+        "misplaced-no-sync": record(same_on(2, passes=4, sync=(1, 0))),
+        "per-parameter-reduction": record(same_on(2, buckets=tuple((n, n + 1) for n in range(20))), ddp_params=20),
+        "needless-find-unused": record(same_on(2, unused=0), ddp_find_unused=True),
+        "late-rank": record(_one_late(2, 1, 200)),
+    }[name]
+    found = verdict(name, broken)
+    assert found.status == "found" and found.cause and found.fix and found.evidence
