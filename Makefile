@@ -7,16 +7,19 @@ PYTEST_WORKERS ?= 2
 LAB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench lab test notebooks bench soak lint clean distclean
+.PHONY: help setup setup-bench setup-deepspeed lab test notebooks bench soak lint clean distclean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 setup:  ## prepare .venv (PYTHON=... chooses the interpreter); does nothing the second time
 	@sh scripts/setup.sh
 
 setup-bench:
 	@sh scripts/setup.sh bench
+
+setup-deepspeed:  ## prepare .venv with DeepSpeed too, for its rows in lab 06 (the lab runs without it)
+	@sh scripts/setup.sh deepspeed
 
 # JupyterLab listens on loopback only, asks for its token, and prints the address with it: open that where no browser
 # can be started here. It refuses to run as root unless told; in a container that is the usual user.

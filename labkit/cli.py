@@ -116,7 +116,7 @@ def run(
     _write_json(report, json)
     verdicts = opened.judge(result)
     if json != "-":
-        print_record(_console(), result, opened.measures(result), verdicts)
+        print_record(_console(), result, opened.measures(result), verdicts, opened.tables(result))
     hit = [verdict for verdict in verdicts if verdict.status in (fail_on or ())]
     if hit:
         print(f"--fail-on: {', '.join(f'{v.detector} is {v.status}' for v in hit)}", file=sys.stderr)
@@ -180,7 +180,8 @@ def show(
     if figures is not None:
         _draw(opened, found, figures)
     if json != "-":
-        print_record(_console(), found, opened.measures(found), opened.judge(found))
+        tables = opened.tables(found)
+        print_record(_console(), found, opened.measures(found), opened.judge(found), tables)
 
 
 @app.command()

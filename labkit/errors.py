@@ -35,6 +35,10 @@ class RecordError(LabkitError, ValueError):
     """A record that cannot be read: names the file and, where there is one, the line."""
 
 
+class CheckpointError(LabkitError):
+    """A checkpoint that cannot be written or read: names the folder, what is wrong there, and what to try."""
+
+
 class LaunchError(LabkitError):
     """The ranks could not be started."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import tempfile
 from collections.abc import Callable, Iterable
@@ -17,7 +16,6 @@ from .detect.verdict import Verdicts
 from .errors import UnknownName, UsageError
 from .labs.spec import LabSpec
 from .ranks.faults import Fault
-from .ranks.hosts import hosts as hosts_up
 from .ranks.join import Place, attempt, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .ranks.links import Links, links
@@ -25,7 +23,8 @@ from .record import measures, store
 from .record.baseline import write_baseline
 from .record.measures import Quantity
 from .record.schema import Record
-from .runner import OnProgress, Request, execute, help_along, kept_baseline, provenance_of
+from .record.table import Table
+from .runner import OnProgress, Request, around, execute, help_along, kept_baseline, provenance_of
 
 
 def lab(slug: str) -> Lab:
@@ -126,17 +125,23 @@ class Lab:
         )
         config = self.spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
         plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks, request.seed)
-        placement = request.placement(place)  # refuses what cannot be, before anything is made
+        if place is not None and any(plan.faults or plan.max_restarts for plan in plans):
+            raise UsageError(
+                f"{self.spec.slug} kills its ranks and starts them again, which under torchrun is torchrun's to do; "
+                "start it without torchrun"
+            )
+        placement = request.placement(place)  # refuses what cannot be, before anything is made, as the next line does
+        surroundings = around(plans, request, place)
         if place is not None and place.rank != 0:
             help_along(plans, request, place)
             return None  # type: ignore[return-value]
         if record_dir is not None and place is not None and attempt() > 0:
             record_dir = f"{record_dir}.attempt{attempt()}"  # the one before left its files in the folder that was asked for
         folder = store.new_folder(record_dir, f"{self.spec.slug}-{chosen.name}")
-        with hosts_up(request.links) if request.links else contextlib.nullcontext() as up:
-            runs = execute(plans, request, folder, placement, place, up.seats if up else None)
+        with surroundings as stands:
+            runs = execute(plans, request, folder, placement, place, stands)
         head = next(iter(runs.values())).ranks[0].head
-        provenance = provenance_of(head, request.seed, up.network if up else None)
+        provenance = provenance_of(head, request.seed, stands)
         record = Record(self.spec.slug, chosen.name, asdict(config), provenance, runs, folder)
         if self.spec.baseline is not None:
             return self._keep_baseline(record)
@@ -160,6 +165,10 @@ class Lab:
     def measures(self, record: Record) -> dict[str, Quantity]:
         """The record's measures, by name."""
         return self.spec.measures(record)
+
+    def tables(self, record: Record) -> list[Table]:
+        """The lab's tables of a record; empty for a lab that has none."""
+        return [] if self.spec.tables is None else self.spec.tables(record)
 
     def compare(self, *records: Record) -> Comparison:
         """The measures of several records side by side."""

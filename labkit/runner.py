@@ -5,22 +5,23 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from . import __version__
-from .errors import RecordError
+from .errors import RecordError, UsageError
 from .labs.spec import RunPlan
 from .ranks.backend import Placement, choose, threads_per_rank, usable_cores, visible_gpus
 from .ranks.faults import Fault
-from .ranks.hosts import Seats
 from .ranks.join import Place, run_joined
 from .ranks.launch import Control, Launched, Progress, launch
 from .ranks.links import Links
+from .ranks.storage import Standing, standing
 from .record import store
 from .record.baseline import Baseline, read_baseline
-from .record.schema import Head, Network, Provenance, Run
+from .record.schema import Head, Provenance, Run
 
 OnProgress = Callable[[str, Progress], None]
 
@@ -53,18 +54,35 @@ class Request:
         return choose(local, visible_gpus(), self.device, self.backend)
 
 
+def around(plans: list[RunPlan], request: Request, place: Place | None) -> AbstractContextManager[Standing]:
+    """What stands around the ranks of these plans, up while the context lasts.
+
+    Raises:
+        UsageError: a store under torchrun, whose ranks may be on several machines.
+    """
+    stores = [plan.store for plan in plans if plan.store is not None]
+    if not stores:
+        return standing(request.links)
+    if place is not None:
+        raise UsageError(
+            "this variant reads from a store on a host that labkit makes on this machine, but torchrun started the ranks "
+            "where they are; run it without torchrun"
+        )
+    return standing(request.links, stores[0])
+
+
 def execute(
     plans: list[RunPlan],
     request: Request,
     folder: Path,
     placement: Placement,
     place: Place | None,
-    seats: Seats | None = None,
+    stands: Standing,
 ) -> dict[str, Run]:
     """Run every plan, each in a folder of its role. *Called on* the parent, or on rank 0 under torchrun.
 
     Args:
-        seats: hosts that are up, for the plans that want a network.
+        stands: hosts that are up, for the plans that want a network, and a store, for those that read it.
     """
     runs = {}
     for plan in plans:
@@ -74,7 +92,7 @@ def execute(
             launched = _joined(plan, request, place, where)
             assert launched is not None  # rank 0
         else:
-            launched = _launched(plan, request, placement, where, seats)
+            launched = _launched(plan, request, placement, where, stands)
         runs[plan.role] = store.read_run(where, plan.role, launched.wall_s, launched.attempts)
     return runs
 
@@ -100,9 +118,8 @@ def _joined(plan: RunPlan, request: Request, place: Place, folder: Path | None) 
     )
 
 
-def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path, seats: Seats | None) -> Launched:
+def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path, stands: Standing) -> Launched:
     tell = request.on_progress
-    seated = seats is not None and plan.network and plan.group and plan.ranks >= seats.network.hosts > 1
     return launch(
         plan.program,
         plan.task,
@@ -114,8 +131,10 @@ def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Pat
         threads=plan.threads or threads_per_rank(request.ranks),
         deadline_s=request.deadline_s,
         group=plan.group,
-        seats=seats if seated else None,
-        faults=request.faults if plan.role == "variant" else (),
+        seats=stands.seats_for(plan.ranks, group=plan.group and plan.network, reads_store=plan.store is not None),
+        store=stands.store if plan.store else None,
+        max_restarts=plan.max_restarts,
+        faults=(*plan.faults, *(request.faults if plan.role == "variant" else ())),
         control=request.control,
         on_progress=None if tell is None else lambda progress: tell(plan.role, progress),
     )
@@ -135,7 +154,7 @@ def kept_baseline(head: Head, provenance: Provenance) -> Baseline | None:
     return None
 
 
-def provenance_of(head: Head, seed: int, network: Network | None = None) -> Provenance:
+def provenance_of(head: Head, seed: int, stands: Standing) -> Provenance:
     """What was measured here and now, on the device that a rank used."""
     import torch
 
@@ -152,5 +171,6 @@ def provenance_of(head: Head, seed: int, network: Network | None = None) -> Prov
         labkit=__version__,
         python=platform.python_version(),
         system=system_name(),
-        network=network,
+        network=stands.network,
+        storage=stands.storage,
     )

@@ -28,6 +28,23 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Store:
+    """What a launch reads over the network from one server: the same for all launches of a record.
+
+    Attributes:
+        rate_bits_per_s: of the server's link, all readers together.
+        items: makes all that the server holds, item after item.
+        item_bytes: size of each.
+        emulate: let the server pace itself on loopback, as where no network stacks can be made.
+    """
+
+    rate_bits_per_s: float
+    items: Callable[[], bytes]
+    item_bytes: int
+    emulate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """One launch that a record needs.
 
@@ -39,6 +56,9 @@ class RunPlan:
         group: whether the ranks form a process group.
         network: whether it runs on the hosts and links that the run was given; a launch of one rank never does.
         threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
+        store: what the ranks find at `context.store`; None for nothing.
+        faults: planned faults of this launch, before those that the caller of `Lab.run` adds to the run under study.
+        max_restarts: how often the elastic agent may start the ranks again.
     """
 
     role: str
@@ -48,6 +68,9 @@ class RunPlan:
     group: bool = True
     network: bool = True
     threads: int | None = None
+    store: Store | None = None
+    faults: tuple[Any, ...] = ()
+    max_restarts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +123,7 @@ class LabSpec:
         exercise: what the learner writes.
         measures: from a record to its measures, by name.
         source: from a variant's name to the source that a lesson shows of it.
+        tables: from a record to tables that say more than its measures, or None.
         figures: names of the figures that suit it, the first is the panel's.
         controls: configuration values that the panel lets a reader set, beside variant, ranks and seed.
         exact_measures: measures that come out equal on every machine.
@@ -134,6 +158,7 @@ class LabSpec:
     baseline: Callable[[Any], Any] | None = None
     invariants: Callable[[Any], list[str]] | None = None
     captures: tuple[Capture, ...] = ()
+    tables: Callable[[Any], list[Any]] | None = None
     hosts: int = 1
     link: str = ""
     needs_gpu: tuple[str, ...] = ()

@@ -62,10 +62,7 @@ class Agent:
         from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-        for name in _LOGGERS:
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        logging.getLogger(_EVENTS).disabled = True  # its level is set by torch later
-        _spare_name_lookups()
+        silence_elastic()
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -89,6 +86,14 @@ class Agent:
         finally:
             if before is None:
                 os.environ.pop(announced, None)
+
+
+def silence_elastic() -> None:
+    """Have torch's launcher say nothing: labkit tells what became of ranks itself."""
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger(_EVENTS).disabled = True  # its level is set by torch later
+    _spare_name_lookups()
 
 
 def _spare_name_lookups() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..record.probe import Probe
 from ..record.schema import Network
 from .hosts import bytes_on
+from .storage import StoreAddress
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +31,9 @@ class RankContext:
         folder: the run's folder, the same for all ranks of a host.
         probe: this rank's probe.
         network: the hosts of one machine and the links between them, if the run was given such.
+        store: where the server is that all ranks read from, if the plan has one.
         expect_steps: tell the progress bar how many steps are to come.
+        reached: say that the program came to a point of this name, where a planned fault may wait for it.
     """
 
     rank: int
@@ -46,6 +49,8 @@ class RankContext:
     probe: Probe
     expect_steps: Callable[[int], None]
     network: Network | None = None
+    store: StoreAddress | None = None
+    reached: Callable[[str], None] = field(default=lambda _point: None)
 
     def wire_bytes(self) -> tuple[int, int] | None:
         """(received, sent) bytes of this host's interface so far, of all its ranks, headers included.
@@ -55,6 +60,20 @@ class RankContext:
         """
         name = os.environ.get("GLOO_SOCKET_IFNAME", "")
         return None if name in ("", "lo", "lo0") else bytes_on(name)
+
+    def loopback_bytes(self) -> tuple[int, int] | None:
+        """(received, sent) bytes so far between ranks of this host, where it is a network stack of its own; else None."""
+        return None if self.network is None or self.wire_bytes() is None else bytes_on("lo")
+
+    @property
+    def local_disk(self) -> Path:
+        """A folder that stands for the disk of this rank's node: the fault "lose-node" takes it along. Not made yet."""
+        return node_disk(self.folder, self.rank)
+
+
+def node_disk(folder: Path, rank: int) -> Path:
+    """Where the disk of a rank's node is, on one machine that stands for several."""
+    return folder / f"node-{rank:05d}"
 
 
 def worker_options(num_workers: int) -> dict[str, Any]:

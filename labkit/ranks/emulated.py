@@ -95,6 +95,19 @@ class EmulatedGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:
         return BACKEND
 
+    # torch keeps a group's name in its backends, of which a group written in Python has none; device meshes ask for it
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    @property
+    def pg_name(self) -> str:
+        return self._name
+
     def _later(self, work: Any, result: list[torch.Tensor], num_bytes: float, hops: int) -> Any:
         def wait() -> list[torch.Tensor]:
             work.wait()
@@ -210,13 +223,26 @@ def bytes_of(tensors: Sequence[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
+def _gloo(opts: Any, ranks: Sequence[int]) -> dist.ProcessGroup:
+    """The group that does the work. A whole group and not a bare backend, so that its collectives go through torch's
+    dispatcher, as those of any other group do: what counts traffic there sees them, and whose they are."""
+    gloo = dist.ProcessGroup.BackendType.GLOO
+    inner = dist.ProcessGroup(opts.store, opts.group_rank, opts.group_size)
+    inner._set_default_backend(gloo)
+    backend = dist.ProcessGroupGloo(opts.store, opts.group_rank, opts.group_size, opts.timeout)
+    for device in ("cpu", "cuda"):
+        inner._register_backend(torch.device(device), gloo, backend)
+    dist.distributed_c10d._world.pg_group_ranks[inner] = {rank: place for place, rank in enumerate(ranks)}
+    return inner
+
+
 def register(network: Network, world_size: int) -> str:
     """Make a backend of this link known to torch, and return its name. *Called on* every rank, before it joins the group."""
     wire = Wire(network)
 
     def create(opts: Any, _backend_options: Any = None) -> EmulatedGroup:
-        inner = dist.ProcessGroupGloo(opts.store, opts.group_rank, opts.group_size, opts.timeout)
         ranks = opts.global_ranks_in_group or range(world_size)
+        inner = _gloo(opts, ranks)
         spread = len({host_of(rank, world_size, network.hosts) for rank in ranks})
         return EmulatedGroup(opts.group_rank, opts.group_size, inner, wire, spread)
 

@@ -28,7 +28,7 @@ from ..errors import LaunchError
 from ..record.probe import Probe
 from ..record.store import rank_file
 from .board import Board, RankState, own_identity
-from .context import RankContext, die_with_parent
+from .context import RankContext, die_with_parent, node_disk
 from .faults import Fault, FaultInjector
 from .job import Job, board_file, error_file, output_file, stack_file, value_file
 from .links import local_rank_of
@@ -204,12 +204,12 @@ def make_context(
     """Build a rank's context and its probe. *Called on* every rank, right after the barrier that aligns clocks."""
 
     def announce(fault: Fault) -> None:
-        probe.event("fault", fault=fault.kind, at_step=fault.step, seconds=fault.seconds)
+        probe.event("fault", fault=fault.kind, at_step=fault.step, at=fault.at, seconds=fault.seconds)
         if board is not None:
             board.put(rank, faults=board.row(rank).faults + 1)
 
     host = job.seats.host_name(rank, job.world_size) if job.seats else socket.gethostname()
-    injector = FaultInjector(job.faults, rank, attempt, announce)
+    injector = FaultInjector(job.faults, rank, attempt, announce, node_disk(job.folder, rank))
 
     def on_step(step: int) -> None:
         if board is not None:
@@ -247,6 +247,8 @@ def make_context(
         probe=probe,
         expect_steps=expect_steps,
         network=job.seats.network if job.seats else None,
+        store=job.store,
+        reached=lambda point: injector.reached(point, probe.step),
     )
     return context, probe
 

@@ -21,6 +21,7 @@ PRELOAD = (
     "torch",
     "torch._dynamo",
     "torch.distributed",
+    "torch.distributed.checkpoint",
     "torch.nn.parallel",
     "torch.utils.data",
     "torch.utils.data.distributed",

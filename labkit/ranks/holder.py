@@ -4,10 +4,11 @@ It needs nothing but the standard library and starts in milliseconds. The namesp
 this process holds them (and as long as a rank is in one), so whatever ends it takes them along. It ends when its standard
 input closes, which the kernel does when its owner dies, however that came about.
 
-    python holder.py '{"hosts": 2, "rate_bits_per_s": 4e8, "latency_s": 0}'
+    python holder.py '{"hosts": 2, "rate_bits_per_s": 4e8, "latency_s": 0, "store_bits_per_s": 0}'
 
 It answers with one line of JSON: {"pid", "fds": one a host, "achieved_bits_per_s"} or {"error"}. A process joins a host by
-setns on /proc/PID/ns/user, where this one has a user namespace of its own, and then on /proc/PID/fd/FD.
+setns on /proc/PID/ns/user, where this one has a user namespace of its own, and then on /proc/PID/fd/FD. Where a rate of
+a store's link is given there is one host more, the last, with a link of that rate, and "store_achieved_bits_per_s".
 """
 
 import contextlib
@@ -40,12 +41,17 @@ def main():
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the owner's to act upon
     libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # or the owner, an ordinary user, may not look at /proc/PID/fd
     try:
-        fds = build(asked["hosts"], int(asked["rate_bits_per_s"]), asked["latency_s"])
-        achieved = measure(fds, asked["rate_bits_per_s"] / 8)
+        hosts, rate, store = asked["hosts"], asked["rate_bits_per_s"], asked.get("store_bits_per_s", 0)
+        fds = build([int(rate)] * hosts + [int(store)] * bool(store), asked["latency_s"])
+        answer = {"pid": os.getpid(), "fds": fds, "achieved_bits_per_s": 0.0, "store_achieved_bits_per_s": 0.0}
+        if hosts > 1:
+            answer["achieved_bits_per_s"] = measure(fds, 0, 1, rate / 8)
+        if store:
+            answer["store_achieved_bits_per_s"] = measure(fds, hosts, 0, store / 8)
     except (OSError, RuntimeError) as error:
         print(json.dumps({"error": str(error)}), flush=True)
         return 1
-    print(json.dumps({"pid": os.getpid(), "fds": fds, "achieved_bits_per_s": achieved}), flush=True)
+    print(json.dumps(answer), flush=True)
     wait_for_the_end()
     return 0
 
@@ -65,11 +71,11 @@ def address(host):
     return f"10.77.{host // 200}.{host % 200 + 1}"
 
 
-def build(hosts, rate, latency_s):
-    """Make the stacks: a bridge in this namespace, and one namespace a host, joined to it by a shaped pair."""
+def build(rates, latency_s):
+    """Make the stacks: a bridge in this namespace, and one namespace for each rate, joined to it by a pair shaped to it."""
     switch = os.open("/proc/self/ns/net", os.O_RDONLY)
     fds = []
-    for _ in range(hosts):
+    for _ in rates:
         if libc.unshare(CLONE_NEWNET):
             raise OSError(f"unshare: {os.strerror(ctypes.get_errno())}")
         fds.append(os.open("/proc/self/ns/net", os.O_RDONLY))
@@ -79,8 +85,8 @@ def build(hosts, rate, latency_s):
         lines.append(f"link add port{host} type veth peer name {INTERFACE} netns /proc/{os.getpid()}/fd/{fd}")
         lines.append(f"link set port{host} master switch up")
     tool("ip", lines)
-    tool("tc", [line for host in range(hosts) for line in shaping(f"port{host}", rate, 0)])
-    for host, fd in enumerate(fds):
+    tool("tc", [line for host, rate in enumerate(rates) for line in shaping(f"port{host}", rate, 0)])
+    for host, (fd, rate) in enumerate(zip(fds, rates, strict=True)):
         enter(fd)
         tool("ip", [f"addr add {address(host)}/16 dev {INTERFACE}", f"link set {INTERFACE} up", "link set lo up"])
         tool("tc", shaping(INTERFACE, rate, latency_s))
@@ -122,15 +128,15 @@ def tool(name, lines):
         raise RuntimeError(f"{name}: {said or done.returncode}")
 
 
-def measure(fds, rate):
-    """Bits per second, headers included, that a TCP stream from host 0 to host 1 gets once the burst is used up.
+def measure(fds, source, target, rate):
+    """Bits per second, headers included, that a TCP stream from one host to another gets once the burst is used up.
 
     A socket stays in the namespace in which it was made, so one process can hold both ends.
     """
     switch = os.open("/proc/self/ns/net", os.O_RDONLY)
-    enter(fds[1])
-    listener = socket.create_server((address(1), 0))
-    enter(fds[0])
+    enter(fds[target])
+    listener = socket.create_server((address(target), 0))
+    enter(fds[source])
     sender = socket.socket()
     sender.settimeout(GIVE_UP_S)
     sender.connect(listener.getsockname())

@@ -96,17 +96,18 @@ class Hosts:
 
     Attributes:
         seats: what the ranks of a launch need to take their places.
+        store_achieved_bits_per_s: what a plain TCP stream from the store's host got; 0 where there is none.
     """
 
-    def __init__(self, seats: Seats) -> None:
-        self.seats = seats
+    def __init__(self, seats: Seats, store_achieved_bits_per_s: float = 0.0) -> None:
+        self.seats, self.store_achieved_bits_per_s = seats, store_achieved_bits_per_s
 
     @property
     def network(self) -> Network:
         return self.seats.network
 
     def address(self, host: int) -> str:
-        """The address of a host, by which the others reach it."""
+        """The address of a host, by which the others reach it; a store's host comes after those of the ranks."""
         return address(self._real(host))
 
     def command(self, host: int, argv: Sequence[str]) -> list[str]:
@@ -123,8 +124,8 @@ class Hosts:
     def _real(self, host: int) -> int:
         if not self.seats.holder_pid:
             raise UsageError(f"the hosts are emulated ({self.network.reason}): none has an address or runs a command")
-        if not 0 <= host < self.network.hosts:
-            raise UsageError(f"hosts count from 0 to {self.network.hosts - 1}; given {host}")
+        if not 0 <= host < len(self.seats.fds):
+            raise UsageError(f"hosts count from 0 to {len(self.seats.fds) - 1}; given {host}")
         return host
 
 
@@ -144,7 +145,7 @@ def hosts(links: Links) -> Iterator[Hosts]:
     refusals = []
     for way in ("root", "user") if os.geteuid() == 0 else ("user",):
         try:
-            holder, seats = _hold(links, way)
+            holder, up = _hold(links, way)
         except _Refused as refused:
             if "netem" in str(refused):
                 raise UsageError(
@@ -154,7 +155,7 @@ def hosts(links: Links) -> Iterator[Hosts]:
             refusals.append(str(refused))
             continue
         try:
-            yield Hosts(seats)
+            yield up
         finally:
             _release(holder)
         return
@@ -175,13 +176,18 @@ def _emulated(links: Links, reason: str) -> Network:
     )
 
 
-def _hold(links: Links, way: Way) -> tuple[subprocess.Popen, Seats]:
+def _hold(links: Links, way: Way) -> tuple[subprocess.Popen, Hosts]:
     """Start the process that holds the stacks, and hear from it that they are up."""
     path = os.environ.get("PATH", "") + os.pathsep + _SYSTEM_TOOLS  # a user's has no sbin
     missing = [tool for tool in ("unshare", "ip", "tc") if shutil.which(tool, path=path) is None]
     if missing:
         raise _Refused(f"{' and '.join(missing)} not found: util-linux and iproute2 make network stacks, on Linux")
-    asked = {"hosts": links.hosts, "rate_bits_per_s": links.rate_bits_per_s, "latency_s": links.latency_s}
+    asked = {
+        "hosts": links.hosts,
+        "rate_bits_per_s": links.rate_bits_per_s,
+        "latency_s": links.latency_s,
+        "store_bits_per_s": links.store_bits_per_s,
+    }
     space = ["--net"] if way == "root" else ["--user", "--map-root-user", "--net"]
     # no site packages: it starts in milliseconds
     python = [sys.executable, "-I", "-S", str(_HOLDER), json.dumps(asked)]
@@ -194,7 +200,7 @@ def _hold(links: Links, way: Way) -> tuple[subprocess.Popen, Seats]:
         start_new_session=True,  # a terminal's Ctrl-C is the owner's to act upon
     )
     try:
-        answer = _first_line(holder)
+        answer = first_line(holder)
         if "error" in answer:
             raise _Refused(f"{answer['error']} ({'as root' if way == 'root' else 'as an ordinary user'})")
     except BaseException:
@@ -207,23 +213,24 @@ def _hold(links: Links, way: Way) -> tuple[subprocess.Popen, Seats]:
         achieved_bits_per_s=answer["achieved_bits_per_s"],
         latency_s=links.latency_s,
     )
-    return holder, Seats(network, answer["pid"], started_ticks(answer["pid"]), tuple(answer["fds"]))
+    seats = Seats(network, answer["pid"], started_ticks(answer["pid"]), tuple(answer["fds"]))
+    return holder, Hosts(seats, answer["store_achieved_bits_per_s"])
 
 
-def _first_line(holder: subprocess.Popen) -> dict:
-    """What the holder says; an error it could not say itself is in its place."""
+def first_line(holder: subprocess.Popen) -> dict:
+    """What a process that serves says when it is up; an error that it could not say itself is in its place."""
     assert holder.stdout is not None and holder.stderr is not None
     patience = time.monotonic() + _PATIENCE_S
     text = b""
     while not text.endswith(b"\n"):
         ready, _, _ = select.select([holder.stdout], [], [], max(0.0, patience - time.monotonic()))
         if not ready:
-            return {"error": f"the hosts were not up after {_PATIENCE_S:g} s"}
+            return {"error": f"no answer within {_PATIENCE_S:g} s"}
         part = os.read(holder.stdout.fileno(), 4096)
         if not part:
             holder.wait()
             said = holder.stderr.read().decode(errors="replace").strip().splitlines()
-            return {"error": said[-1] if said else f"unshare ended with {holder.returncode}"}
+            return {"error": said[-1] if said else f"it ended with {holder.returncode}"}
         text += part
     return json.loads(text)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from .backend import Placement
 from .faults import Fault
 from .hosts import Seats
+from .storage import StoreAddress
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Job:
         faults: planned faults.
         group: whether to join a process group (False for one-process references).
         seats: the hosts that the ranks sit on; None for the machine itself.
+        store: where the store is that the ranks read from; None for none.
         env: the launching process's environment: the warm server's is as old as the server.
     """
 
@@ -40,6 +42,7 @@ class Job:
     faults: tuple[Fault, ...] = ()
     group: bool = True
     seats: Seats | None = None
+    store: StoreAddress | None = None
     env: dict[str, str] = field(default_factory=dict)
 
 

@@ -25,6 +25,7 @@ from .ending import end_launch
 from .faults import Fault
 from .hosts import Seats
 from .job import Job, board_file, value_file
+from .storage import StoreAddress
 
 MAX_RANKS = 256
 DEADLINE_S = 300.0
@@ -102,6 +103,7 @@ def launch(
     faults: tuple[Fault, ...] = (),
     group: bool = True,
     seats: Seats | None = None,
+    store: StoreAddress | None = None,
     control: Control | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Launched:
@@ -123,6 +125,7 @@ def launch(
         faults: planned faults.
         group: False for a program that uses no process group.
         seats: the hosts that the ranks sit on, as `hosts` gives them; None for the machine itself.
+        store: where the store is that the program reads from, given to each rank as `context.store`.
         control: to stop the run from another thread.
         on_progress: called about every 20 ms while the ranks run, on the calling thread.
 
@@ -146,6 +149,7 @@ def launch(
         faults=faults,
         group=group,
         seats=seats,
+        store=store,
         env=dict(os.environ),
     )
     control = control or Control()

@@ -25,12 +25,14 @@ class Links:
         rate_bits_per_s: of each direction of each host's link; 0 for no limit.
         latency_s: added to each packet on its way out of a host.
         emulate: add the time to each collective, and make no network stacks.
+        store_bits_per_s: rate of the link of one host more, which holds no rank but the data; 0 for no such host.
     """
 
     hosts: int
     rate_bits_per_s: float = 0.0
     latency_s: float = 0.0
     emulate: bool = False
+    store_bits_per_s: float = 0.0
 
 
 def rate_of(words: str | float) -> float:

@@ -175,7 +175,8 @@ def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> 
     pick: Callable = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
     dtype = np.int64 if key == "id" else np.uint64
     batches = tuple(tuple(np.array(pick(s), dtype) for s in of_rank) for of_rank in steps)
-    return Reads(epoch, key, batches, all(_ended(log, epoch) for log in run.ranks))
+    whole = all(_ended(log, epoch) and not _went_on_in(log, epoch) for log in run.ranks)
+    return Reads(epoch, key, batches, whole)
 
 
 def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads | None:
@@ -186,6 +187,11 @@ def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads 
 
 def _ended(log: RankLog, epoch: int) -> bool:
     return any(event.name == "epoch_end" and event.fields.get("epoch") == epoch for event in log.events)
+
+
+def _went_on_in(log: RankLog, epoch: int) -> bool:
+    """Whether the run went on from a checkpoint in this epoch: what it read before that is not in this log."""
+    return bool(log.steps) and log.steps[0].step > 0 and log.steps[0].epoch == epoch
 
 
 def dataset_size(run: Run) -> int | None:

@@ -107,6 +107,12 @@ class Probe:
             raise RuntimeError(f"declare({', '.join(facts)}) came after the first step; call it before")
         self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **facts})
 
+    def resume_at(self, step: int) -> None:
+        """Number the next step `step`: a run that goes on from a checkpoint counts on, so that a record shows what it
+        repeats."""
+        self.end_step()
+        self.step = step - 1
+
     def begin_step(self, epoch: int = 0) -> int:
         """Open the next step and return its number."""
         if self._in_step:

@@ -116,7 +116,7 @@ class RankLog(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What the ranks of one launch wrote, by rank (the last attempt; `attempts` counts them)."""
+    """What the ranks of one launch wrote, by rank (the last attempt; `attempts` counts them, `earlier` holds the others)."""
 
     role: str
     ranks: tuple[RankLog, ...]
@@ -125,6 +125,8 @@ class Run(msgspec.Struct, frozen=True):
     attempts: int = 1
     arrays: dict[str, np.ndarray] = {}
     """Whole arrays that rank 0 left, such as the final weights, by name."""
+    earlier: tuple[tuple[RankLog, ...], ...] = ()
+    """The attempts before the last, each the logs of those ranks that came far enough to leave one."""
 
     @property
     def world_size(self) -> int:
@@ -182,6 +184,35 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.hosts} hosts, {limit}{late} ({said_rate(self.achieved_bits_per_s)} measured)"
 
 
+class Storage(msgspec.Struct, frozen=True, kw_only=True):
+    """The store that a run read from: a server on a host of its own, or on loopback at a pace of its own ("emulated")."""
+
+    rate_bits_per_s: float
+    """Of its link, all readers together."""
+    way: Way
+    achieved_bits_per_s: float = 0.0
+    """What a plain TCP stream from it got, headers included, measured when it came up; 0 where nothing was to measure."""
+    reason: str = ""
+    """Why it is emulated."""
+
+    @property
+    def source(self) -> Source:
+        """Of all that the store's rate makes of a run."""
+        return "simulated" if self.way == "emulated" else "measured"
+
+    @property
+    def made(self) -> str:
+        """How the store came to be, as a sentence."""
+        if self.way == "emulated":
+            return f"The store's server paces itself, on loopback ({self.reason}); what follows from its rate is simulated."
+        return "The store is a server in a network namespace of its own; the rate of its link was measured as it came up."
+
+    def label(self) -> str:
+        """One line, as figures print it."""
+        said = "simulated" if self.way == "emulated" else f"{said_rate(self.achieved_bits_per_s)} measured"
+        return f"a store at {said_rate(self.rate_bits_per_s)} ({said})"
+
+
 def said_rate(bits_per_s: float) -> str:
     """A rate as a person writes it: "400 Mbit/s"."""
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
@@ -204,6 +235,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     python: str = ""
     system: str = ""
     network: Network | None = None
+    storage: Storage | None = None
 
     def label(self) -> str:
         """One line, as figures print it."""
@@ -213,6 +245,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.world_size} rank{'s' * (self.world_size != 1)}",
             "" if self.backend == "none" else self.backend,
             self.network and self.network.label(),
+            self.storage and self.storage.label(),
             self.torch and f"torch {self.torch}",
             "" if self.seed is None else f"seed {self.seed}",
         ]
@@ -242,6 +275,11 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     def network(self) -> Network | None:
         """The hosts and links that the run was spread over, or None."""
         return self.provenance.network
+
+    @property
+    def storage(self) -> Storage | None:
+        """The store that the run read from, or None."""
+        return self.provenance.storage
 
     def __repr__(self) -> str:
         run = self.run

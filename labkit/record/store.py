@@ -6,6 +6,7 @@ rank that was killed may be cut short, and then the file has no end mark either.
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 import uuid
@@ -139,7 +140,7 @@ def read_rank(path: Path) -> RankLog:
 
 
 def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
-    """Read what the ranks of one launch left in `folder` (the last attempt of each)."""
+    """Read what the ranks of one launch left in `folder`: the last attempt of each, and what is left of the others."""
     logs = []
     for rank in range(len({path.name[:10] for path in folder.glob("rank-*.jsonl")})):
         candidates = [rank_file(folder, rank, attempt) for attempt in reversed(range(attempts))]
@@ -154,7 +155,20 @@ def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
         raise RecordError(
             f"{folder}: files of {len(logs)} ranks, but rank 0 was one of {expected}; copy the whole folder, or run again"
         )
-    return Run(role, tuple(logs), wall_s, attempts, _read_arrays(rank_file(folder, 0, logs[0].head.attempt)))
+    earlier = tuple(_read_attempt(folder, len(logs), attempt) for attempt in range(attempts - 1))
+    return Run(role, tuple(logs), wall_s, attempts, _read_arrays(rank_file(folder, 0, logs[0].head.attempt)), earlier)
+
+
+def _read_attempt(folder: Path, world_size: int, attempt: int) -> tuple[RankLog, ...]:
+    """An attempt that did not finish. A rank that was ended before it wrote a line is left out."""
+    paths = [rank_file(folder, rank, attempt) for rank in range(world_size)]
+    return tuple(read_rank(path) for path in paths if path.exists() and b"\n" in path.read_bytes())
+
+
+def _attempts_in(folder: Path) -> int:
+    """How many attempts left files, where nobody wrote the number down."""
+    found = [re.search(r"\.attempt(\d+)\.jsonl$", path.name) for path in folder.glob("rank-*.jsonl")]
+    return 1 + max((int(match[1]) for match in found if match), default=0)
 
 
 def _read_arrays(rank_0: Path) -> dict[str, np.ndarray]:
@@ -205,8 +219,14 @@ def read_record(folder: Path | str) -> Record:
 
 def _bare_record(folder: Path) -> Record:
     """A record of what a script's own probes left: rank files without a record.json, one launch, no reference."""
-    run = read_run(folder, "variant", 0.0)
-    times = [time_ns for log in run.ranks for step in log.steps for time_ns in (step.start_ns, step.end_ns)]
+    run = read_run(folder, "variant", 0.0, _attempts_in(folder))
+    times = [
+        time_ns
+        for logs in (*run.earlier, run.ranks)
+        for log in logs
+        for step in log.steps
+        for time_ns in (step.start_ns, step.end_ns)
+    ]
     if times:
         run = msgspec.structs.replace(run, wall_s=(max(times) - min(times)) / 1e9)
     head = run.ranks[0].head

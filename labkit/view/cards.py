@@ -83,6 +83,7 @@ def record_card(record: Record) -> str:
         f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
         f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
         + (f"<div style='{_SMALL}'>{escape(record.network.made)}</div>" if record.network else "")
+        + (f"<div style='{_SMALL}'>{escape(record.storage.made)}</div>" if record.storage else "")
     )
 
 

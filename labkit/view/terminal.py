@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, Group
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import palette
+from .tables import in_terminal
 
 _ROLE = {
     "variant": "{} ranks",
@@ -59,7 +60,7 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
         console.print(f"\nUnless told otherwise (--hosts, --link): {spec.hosts} hosts, each with a link of {spec.link}.")
 
 
-def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any) -> None:
+def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()) -> None:
     """The card of a record: what ran, the measures, the verdicts, where it is kept."""
     run = record.run
     steps = max(len(log.steps) for log in run.ranks)
@@ -68,7 +69,7 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     table.add_column()
     for name, quantity in measures.items():
         table.add_row(name, str(quantity) + (f"  ({quantity.source})" if quantity.source else ""))
-    made = record.network.made if record.network else ""
+    made = " ".join(part.made for part in (record.network, record.storage) if part)
     console.print(
         Panel(
             Group(table, *(Text(line, style="dim") for line in (record.provenance.label(), made) if line)),
@@ -76,6 +77,9 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
             title_align="left",
         )
     )
+    for one in tables:
+        console.print(*in_terminal(one), sep="\n")
+        console.print()
     for verdict in verdicts:
         console.print(_verdict(verdict))
     if record.folder is not None:

@@ -85,6 +85,36 @@ def wrap_ddp(model: nn.Module, probe: Probe, device: torch.device) -> Distribute
     return wrapped
 
 
+def wrap_ddp_in_one_order(model: nn.Module, probe: Probe, device: torch.device) -> DistributedDataParallel:
+    """The same, with each gradient summed by itself, so that a run that was started again sums as one that was not.
+
+    DDP lays its buckets out anew after the first step of each start. On three ranks or more the order in which a bucket is
+    summed depends on where a gradient lies in it, so the first step of a start differs in the last bits.
+    """
+    wrapped = DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None)
+
+    def all_reduce_each(_state, bucket):
+        started = time.monotonic_ns()
+        futures = []
+        for gradient in bucket.gradients():
+            work = dist.all_reduce(gradient.div_(dist.get_world_size()), async_op=True)
+            assert work is not None  # asynchronous
+            futures.append(work.get_future())
+            probe.count("all_reduce")
+            probe.count("all_reduce_bytes", gradient.numel() * gradient.element_size())
+
+        def completed(done: torch.futures.Future) -> torch.Tensor:
+            for one in done.value():
+                one.value()  # raises if the sum failed; without it the step would go on with this rank's own gradients
+            probe.add_span("all_reduce", "comm", started, time.monotonic_ns())
+            return bucket.buffer()
+
+        return torch.futures.collect_all(futures).then(completed)
+
+    wrapped.register_comm_hook(None, all_reduce_each)
+    return wrapped
+
+
 def keep_weights(model: nn.Module, probe: Probe) -> None:
     """Record the final weights: their hash (equal hashes are equal bits) and, for gaps, their values.
 

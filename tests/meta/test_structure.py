@@ -32,13 +32,15 @@ ALLOWED = {
     "__init__": {"*"},
 }
 ONLY = {
-    ("labs", "ranks"): {"ranks.context", "ranks.backend"},  # what a rank is given, and how many cores there are
+    # what a rank is given, how many cores there are, and which faults a lab plans
+    ("labs", "ranks"): {"ranks.context", "ranks.backend", "ranks.faults"},
     ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
     ("view", "hardware"): {"hardware.machine"},
 }
 DRAWS_ITSELF = {
     "record/schema.py": "view.cards",
     "record/baseline.py": "view.survey",
+    "record/table.py": "view.tables",
     "detect/verdict.py": "view.cards",
 }
 

@@ -20,9 +20,21 @@ SMALL = {
     "01_precision": {"epochs": 3, "repeats": 6, "seed": 5, "guess": 50},
     "02_mfu": {"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50},
     "03_duplicate_data": {"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
+    "04_stale_gradients": {"ranks": 3, "steps": 30, "batch": 16, "straggler": 3.0, "seed": 5, "guess": 2},
+    "05_overlap": {
+        **{"ranks": 3, "hosts": 3, "link": "200mbit", "layers": 4, "width": 64, "batch": 192, "steps": 4},
+        **{"bucket_mb": 0.0158, "seed": 5, "guess": 50},
+    },
+    "06_zero_stages": {
+        **{"ranks": 3, "layers": 2, "hidden": 24, "steps": 5, "link": "1gbit", "only": "ddp,fsdp2-reshard"},
+        **{"seed": 5, "guess": 2},
+    },
+    "07_input_pipeline": {
+        **{"ranks": 3, "num_samples": 193, "batch": 8, "prep_ms": 8.0, "compute_ms": 4.0},
+        **{"seed": 5, "guess": 50},
+    },
+    "08_crash_recovery": {"ranks": 3, "num_samples": 301, "interval": 4, "kill_step": 11, "seed": 5, "guess": 8},
 }
-SMALL["05_overlap"] = {"ranks": 3, "hosts": 3, "link": "200mbit", "layers": 4, "width": 64, "batch": 192, "steps": 4}
-SMALL["05_overlap"] |= {"bucket_mb": 0.0158, "seed": 5, "guess": 50}
 SURVEYS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs() if not spec.variants}
 COMPARED = "nbval-ignore-output"
 
@@ -57,6 +69,15 @@ def duplicate_data_says(text):
     assert "samples_per_epoch = 303" in fixed and "padding = 2" in fixed
 
 
+def stale_gradients_says(text):
+    assert "stale-gradients / broken on 3 ranks" in text
+    broken, rest = text.split("stale-gradients / fixed")
+    assert "stale-gradients: found" in broken and "weights_repeat = False" in broken and "pushes = 90" in broken
+    fixed, in_turn = rest.split("stale-gradients / async-theory-lr")[0].split("stale-gradients / async-in-turn")
+    assert "stale-gradients: clear" in fixed and "repeatable: clear" in fixed
+    assert "mean_staleness_as_derived = True" in in_turn and "weights_repeat = True" in in_turn
+
+
 def overlap_says(text):
     of = {part.split(" on ")[0].strip(): part for part in text.split("overlap / ")[1:]}
     assert "on 3 ranks" in of["broken"] and "collectives_per_reduction = 1" in of["broken"]
@@ -67,12 +88,50 @@ def overlap_says(text):
     assert "needless-find-unused: found" in of["find-unused"]
 
 
+def input_pipeline_says(text):
+    assert "input-pipeline / broken on 3 ranks" in text
+    broken, rest = text.split("input-pipeline / workers")
+    assert "prepared_first_epoch = 195" in broken and "prepared_later = 195" in broken
+    cached = rest.split("input-pipeline / cached")[1].split("input-pipeline / locked")[0]
+    assert "prepared_later = 0" in cached
+    assert text.count("one_at_a_time_across_ranks = True") == text.count("one_at_a_time_across_ranks = False") == 1
+    assert text.rstrip().endswith("store_bytes_later = 0")
+
+
+def zero_stages_says(text):
+    broken, rest = text.split("zero-stages / fixed")
+    assert (
+        "zero-stages / broken on 3 ranks" in broken and "collectives = 9" in broken
+    )  # 3 modules: gathered twice, reduced once
+    fixed, trap = rest.split("zero-stages / optimizer-first")
+    assert "collectives = 6" in fixed and "own_account_missed_by = 0" in fixed and "loss_follows_single = True" in fixed
+    assert "optimizer-before-sharding: clear" in fixed and "optimizer-before-sharding: found" in trap
+    assert "per-rank-norm: found" in trap and "unequal-init: found" in trap and "wrong-stage" not in text
+
+
+def crash_recovery_says(text):
+    broken, rest = text.split("crash-recovery / fixed", 1)
+    assert "crash-recovery / broken on 3 ranks" in broken
+    assert "lost-work: found" in broken and "lost_steps = 11" in broken and "resumed_at = 0" in broken
+    fixed = rest.split("crash-recovery /")[0]
+    assert "lost_steps = 3" in fixed and "resumed_at = 8" in fixed and "departs_at = never" in fixed
+    assert "weights_equal_uninterrupted = True" in fixed and "found" not in fixed
+    optimizer = rest.split("crash-recovery /")[1]
+    assert "departs_at = step 9" in optimizer and "resume-departs: found" in optimizer
+    assert "single-path: found" in text.split("/ one-path")[1]
+    assert "local-disk: found" in text.split("/ local-disk")[1]
+
+
 SAYS = {
     "00_start_here": start_here_says,
     "01_precision": precision_says,
     "02_mfu": mfu_says,
     "03_duplicate_data": duplicate_data_says,
+    "04_stale_gradients": stale_gradients_says,
     "05_overlap": overlap_says,
+    "07_input_pipeline": input_pipeline_says,
+    "06_zero_stages": zero_stages_says,
+    "08_crash_recovery": crash_recovery_says,
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -246,6 +305,11 @@ def test_a_changed_stored_output_is_noticed(path, small_run, tmp_path):
 
 
 BREAK = {
+    "06_zero_stages": (
+        "labs/zero_stages/strategies.py",
+        "fully_shard(block, reshard_after_forward=True)\n    fully_shard(model, reshard_after_forward=True)",
+        "fully_shard(block, reshard_after_forward=False)\n    fully_shard(model, reshard_after_forward=False)",
+    ),
     "00_start_here": ("labs/start_here/compute.py", '"bf16": torch.bfloat16, ', ""),
     "01_precision": (
         "labs/precision/loops.py",
@@ -264,6 +328,21 @@ BREAK = {
         "labs/duplicate_data/programs.py",
         "    sampler.set_epoch(epoch)\n    return DataLoader(data, batch, sampler=sampler)",
         "    return DataLoader(data, batch)",
+    ),
+    "04_stale_gradients": (
+        "labs/stale_gradients/server.py",
+        "stop = self._begun >= self._total",
+        "stop = self._begun > self._total",
+    ),
+    "07_input_pipeline": (
+        "workloads/scans.py",
+        "kept = {i: self._kept(i) for i in indices}",
+        "kept = {i: None for i in indices}",
+    ),
+    "08_crash_recovery": (
+        "labs/crash_recovery/keepers.py",
+        "self.training.go_on_from(restored.step, restored.shared, restored.own)",
+        "self.training.go_on_from(restored.step, restored.shared, None)",
     ),
 }
 

@@ -113,7 +113,7 @@ def test_what_the_controls_of_every_panel_say_is_a_configuration_of_its_lab(slug
     lab = spec(slug)
     for variant in lab.variants:
         settings = Panel(Lab(lab), variant=variant.name).settings()
-        own = {name: value for name, value in settings.items() if name not in ("variant", "ranks", "seed")}
+        own = {name: value for name, value in settings.items() if name not in ("variant", "ranks", "seed", "link")}
         config = lab.configure(variant, own)
         for name, value in {**variant.defaults}.items():
             if name in own:

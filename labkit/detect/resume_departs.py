@@ -1,0 +1,159 @@
+"""Is the resumed run the run that nothing interrupted?
+
+Two signs, and either is enough: a state whose hash after the resume is not the one it was saved with; and, beside the
+uninterrupted run, the first step at which the loss differs. When it differs says what is missing: at the first step the
+weights, the data or the random numbers; a step later the optimizer; later still a schedule.
+"""
+
+from __future__ import annotations
+
+from ..record.measures import Quantity, weights_equal
+from ..record.measures_crash import (
+    REFERENCE,
+    attempts,
+    first_difference,
+    largest_gap,
+    resumed_at,
+    states_not_restored,
+)
+from ..record.schema import Record, Run
+from .verdict import Verdict, answering
+
+NAME = "resume-departs"
+QUESTION = "Does the resumed run depart from the uninterrupted one?"
+_answer = answering(NAME, QUESTION)
+
+ROUNDING = 1e-4
+"""Relative gap of the loss that another order of sums may make over a short run, where the number of ranks changed."""
+
+FIX = (
+    "save and restore {what}; random generators per rank, and after iter(loader), which draws a number "
+    "(labkit.workloads.resumable)"
+)
+
+
+def detect(record: Record) -> Verdict:
+    """Compare states across the resume, and losses with the uninterrupted run's."""
+    run, reference = record.run, record.runs.get(REFERENCE)
+    begun = resumed_at(run)
+    if begun is None:
+        return _answer(
+            "not_applicable",
+            cause="the run was not interrupted and resumed",
+            fix="kill a rank on purpose (Fault(kind='kill', rank=0, step=…)) and let the launcher start again",
+        )
+    missing = states_not_restored(run) or []
+    evidence = {"resumed_at": Quantity(begun, "steps done")}
+    if missing:
+        evidence["states_not_restored"] = Quantity(", ".join(missing))
+    if reference is None:
+        return _without_reference(run, begun, missing, evidence)
+    if reference.world_size != run.world_size:
+        return _other_number_of_ranks(run, reference, evidence)
+    step, equal = first_difference(run, reference), weights_equal(run, reference)
+    if equal is not None:
+        evidence["weights_equal_uninterrupted"] = Quantity(equal)
+    if step is None:
+        return _same_losses(run, begun, missing, equal, evidence)
+    evidence["departs_at"] = Quantity(step, "(the first step is 0)")
+    if step < _first_resume(run, begun):
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"the runs differ from step {step} on, before the crash: the program does not repeat itself to the bit",
+            fix="seed every generator, use deterministic algorithms and equal threads, and run both again",
+        )
+    return _answer(
+        "found",
+        evidence,
+        cause=f"the loss departs from the uninterrupted run's at step {step}, {_said(step - begun)}: "
+        + _why(step, begun, missing),
+        fix=FIX.format(what=", ".join(missing) or "all state"),
+        where=str(run.fact("keeper_where", "")) or None,
+    )
+
+
+def _first_resume(run: Run, begun: int) -> int:
+    """The lowest step at which any attempt but the first began."""
+    firsts = [attempt.first_step for attempt in attempts(run)[1:] if attempt.first_step is not None]
+    return min([begun, *firsts])
+
+
+def _same_losses(run: Run, begun: int, missing: list[str], equal: bool | None, evidence: dict[str, Quantity]) -> Verdict:
+    where = str(run.fact("keeper_where", "")) or None
+    if begun > 0 and missing:
+        return _answer(
+            "found",
+            evidence,
+            cause=f"no loss differs within this run, but {', '.join(missing)} did not come back: it will show later",
+            fix=FIX.format(what=", ".join(missing)),
+            where=where,
+        )
+    if equal is False:
+        return _answer(
+            "found",
+            evidence,
+            cause="the losses are equal, but the final weights are not: the last update departs",
+            fix=FIX.format(what="all state"),
+            where=where,
+        )
+    if begun == 0:
+        return _answer(
+            "clear", evidence, cause="it began again at the first step and repeats the uninterrupted run to the bit"
+        )
+    return _answer("clear", evidence, cause="every loss, and the final weights, are the uninterrupted run's to the bit")
+
+
+def _without_reference(run: Run, begun: int, missing: list[str], evidence: dict[str, Quantity]) -> Verdict:
+    if missing and begun > 0:
+        return _answer(
+            "found",
+            evidence,
+            cause=f"after the resume {', '.join(missing)} is not what was saved",
+            fix=FIX.format(what=", ".join(missing)),
+            where=str(run.fact("keeper_where", "")) or None,
+        )
+    if states_not_restored(run) is not None:
+        return _answer("clear", evidence, cause="after the resume every state that the program tells is what was saved")
+    return _answer(
+        "not_applicable",
+        evidence,
+        cause="there is no uninterrupted run to compare with, and the program tells no hashes of its state",
+        fix=f"run the same without a crash, as the record's {REFERENCE!r} run",
+    )
+
+
+def _other_number_of_ranks(run: Run, reference: Run, evidence: dict[str, Quantity]) -> Verdict:
+    gap = largest_gap(run, reference)
+    if gap is None:
+        return _answer(
+            "not_applicable",
+            evidence,
+            cause="the two runs have no step in common whose loss all ranks tell",
+            fix="record loss_local and batch_samples in both",
+        )
+    evidence = evidence | {"loss_gap_largest": Quantity(gap, "relative")}
+    sizes = f"{reference.world_size} ranks and on {run.world_size}"
+    if gap < ROUNDING:
+        return _answer("clear", evidence, cause=f"on {sizes} the losses agree but for the order of sums")
+    return _answer(
+        "found",
+        evidence,
+        cause=f"on {sizes} the losses differ by up to {gap:.1e}: more than the order of sums explains",
+        fix="keep the global batch and the order of the data when the number of ranks changes; random numbers that each "
+        "rank draws for itself (dropout, augmentation) differ by their nature",
+    )
+
+
+def _said(later: int) -> str:
+    return {0: "at once", 1: "one step after the resume"}.get(later, f"{later} steps after the resume")
+
+
+def _why(step: int, begun: int, missing: list[str]) -> str:
+    if missing:
+        return f"{', '.join(missing)} did not come back"
+    if step == begun:
+        return "weights, data or random numbers are not those of the run before"
+    if step == begun + 1:
+        return "the first update is another: the optimizer's state, its learning rate or the scale of the loss"
+    return "a later update is another: a schedule that counts from the resume, or sums in another order"

@@ -1,0 +1,133 @@
+"""Lab 08: can the run go on as if nothing had happened?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...record.departures import STATES
+from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+
+NUM_DIGITS = 1797
+KILLS = ("rank", "save", "all", "node", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    num_samples: int = setting(590, "size N of the data set: the first N of the 1,797 digits", low=2, high=NUM_DIGITS)
+    global_batch: int = setting(60, "samples of one step, all ranks together", low=1, high=NUM_DIGITS)
+    epochs: int = setting(3, "passes over the data", low=1, high=1000)
+    steps: int = setting(0, "cap on the steps of the whole run; 0 is no cap", low=0, high=10_000_000)
+    lr: float = setting(0.2, "learning rate of SGD", low=1e-9, high=100.0)
+    momentum: float = setting(0.9, "momentum of SGD", low=0.0, high=0.9999)
+    decay_every: int = setting(4, "steps after which the learning rate falls to 0.9 times", low=1, high=10_000_000)
+    dropout: float = setting(0.2, "share of the hidden units dropped; 0 draws no random number", low=0.0, high=0.9)
+    augment: bool = setting(True, "change each batch's contrast (python's generator) and add noise (numpy's)")
+    hidden: int = setting(64, "width of the two hidden layers: sets the size of a checkpoint", low=1, high=2048)
+    precision: str = setting("fp32", "fp16: autocast with a GradScaler, whose scale is state", choices=("fp32", "fp16"))
+    interval: int = setting(5, "steps between checkpoints", low=1, high=10_000_000)
+    light_interval: int = setting(2, "steps between light checkpoints, for light only", low=1, high=10_000_000)
+    kill: str = setting(
+        "rank",
+        "what is killed: a rank, a rank within a save, all ranks, a rank and its node's disk",
+        choices=KILLS,
+    )
+    kill_step: int = setting(
+        17, "at the beginning of which step; for save, at the first save from then on", low=0, high=10_000_000
+    )
+    kill_rank: int = setting(0, "which rank is killed", low=0, high=255)
+    leave_out: str = setting("nothing", "state that is not restored", choices=("nothing", *STATES))
+    resume_ranks: int = setting(0, "ranks that the run goes on with after a stop at kill_step; 0: as many", low=0, high=256)
+    max_restarts: int = setting(3, "how often the elastic agent may start the ranks again", low=0, high=1000)
+    mtbf_s: float = setting(
+        0.0, "mean time between failures to judge the interval by, in seconds; 0: not known", low=0.0, high=1e12
+    )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps of one epoch; the last may be smaller."""
+        return -(-self.num_samples // self.global_batch)
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole run."""
+        steps = self.epochs * self.steps_per_epoch
+        return min(steps, self.steps) if self.steps else steps
+
+
+VARIANTS = (
+    Variant(name="broken", summary="no checkpoint: a crash sends the run back to its first step"),
+    Variant(name="model-and-epoch", summary="weights and epoch after each epoch, as tutorials have it"),
+    Variant(name="light", summary="full checkpoints, and weights alone between them: goes on from the newest"),
+    Variant(
+        name="one-path",
+        summary="every rank saves everything to one path: the last writer wins",
+    ),
+    Variant(
+        name="local-disk",
+        summary="each rank saves to its own node's disk, and a node is lost with it",
+        defaults={"kill": "node"},
+    ),
+    Variant(name="async-save", summary="all state, copied at once and written while training goes on"),
+    Variant(name="fixed", summary="all state of all ranks, to shared storage, whole or not at all"),
+)
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a record: the variant with its crash, and the run that nothing interrupts."""
+    from . import programs
+
+    return programs.plan(variant, config, ranks)
+
+
+def _check(function: Callable[..., Any], lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(function, lab)
+
+
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record import measures_crash
+
+    return measures_crash.crash_measures(record)
+
+
+def _source(variant: str) -> str:
+    from . import programs
+
+    return programs.source(variant)
+
+
+SPEC = LabSpec(
+    number=8,
+    slug="crash-recovery",
+    title="Crash recovery",
+    question="Can the run go on as if nothing had happened?",
+    symptom="A rank dies, the launcher starts them all again, the loss falls on; and work is lost, or the run is another.",
+    minutes=40,
+    ranks=2,
+    config=Config,
+    variants=VARIANTS,
+    detectors=("lost-work", "resume-departs", "single-path", "local-disk", "checkpoint-interval"),
+    plan=plan,
+    measures=_measures,
+    source=_source,
+    figures=("crash-timeline", "departure", "ablation", "goodput"),
+    controls=("kill", "kill_step", "kill_rank", "interval"),
+    exact_measures=("restarts", "lost_steps", "resumed_at", "departs_at", "weights_equal_uninterrupted"),
+    timed_detectors=("checkpoint-interval",),
+    simulated=("the goodput of clusters, by formula and by seeded simulation",),
+    needs_gpu=("random generators of GPUs, and the time that large checkpoints take",),
+    exercise=Exercise(
+        task=(
+            "Complete the four methods, so that a run that is killed at any step and started again ends with the weights of "
+            "the run that nothing interrupts. `state_dict` is what all ranks share, `rank_state` is a rank's own; the "
+            "first is loaded before the loader starts, the second after it."
+        ),
+        signature="class MyTraining(Training):",
+        check=_check,
+    ),
+)

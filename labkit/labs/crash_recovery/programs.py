@@ -1,0 +1,148 @@
+"""What the ranks of this lab do, and which crash each launch plans."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import UsageError
+from ...ranks.context import RankContext
+from ...ranks.faults import Fault
+from ...record.where import short_path
+from ..spec import RunPlan
+from . import Config
+from .keepers import KEEPERS, Ablated, Full, Keeper, Nothing
+from .training import Training
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the ranks of one launch do.
+
+    Attributes:
+        config: of the run.
+        keeper: who keeps its state.
+        training: the class that trains, the learner's own in the exercise.
+        storage_of: the launch whose checkpoints this one uses; its own if empty.
+    """
+
+    config: Config
+    keeper: type[Keeper]
+    training: type[Training] = Training
+    storage_of: str = ""
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[RunPlan]:
+    """The variant with its crash, then the run that nothing interrupts; before them one that stops, if another number of
+    ranks is to go on.
+
+    Raises:
+        UsageError: a crash that cannot happen, or batches that leave ranks without samples.
+    """
+    if min(config.global_batch, config.num_samples) < max(ranks, config.resume_ranks):
+        raise UsageError(
+            f"global_batch {config.global_batch} of {config.num_samples} samples leaves some of "
+            f"{max(ranks, config.resume_ranks)} ranks without any; make it larger"
+        )
+    keeper, training = Full, variant
+    if isinstance(variant, str):
+        keeper, training = KEEPERS[variant], Training
+        if config.leave_out != "nothing":
+            if variant != "fixed":
+                raise UsageError(f"leave_out is for the variant fixed, which restores all state; given {variant}")
+            keeper = Ablated
+    task = Task(config, keeper, training)  # pyright: ignore[reportArgumentType]
+    alone = dataclasses.replace(task, keeper=Nothing)
+    uninterrupted = RunPlan(role="uninterrupted", program=train, task=alone, ranks=ranks)
+    if config.resume_ranks:
+        return [*_resharded(task, ranks), uninterrupted]
+    faults = planned_faults(variant if isinstance(variant, str) else "fixed", config, ranks)
+    crashing = RunPlan(
+        role="variant", program=train, task=task, ranks=ranks, faults=faults, max_restarts=config.max_restarts
+    )
+    return [crashing, uninterrupted]
+
+
+def _resharded(task: Task, ranks: int) -> list[RunPlan]:
+    """A launch that stops at kill_step, and another, of another size, that goes on from its checkpoints."""
+    config = task.config
+    if not config.interval <= config.kill_step < config.total_steps:
+        raise UsageError(
+            f"resume_ranks needs a stop at kill_step, after a checkpoint: from interval {config.interval} to "
+            f"{config.total_steps - 1}; given {config.kill_step}"
+        )
+    stopped = dataclasses.replace(task, config=dataclasses.replace(config, steps=config.kill_step))
+    going_on = dataclasses.replace(task, storage_of="before")
+    return [
+        RunPlan(role="before", program=train, task=stopped, ranks=ranks),
+        RunPlan(role="variant", program=train, task=going_on, ranks=config.resume_ranks),
+    ]
+
+
+def save_steps(variant: str, config: Config) -> list[int]:
+    """Numbers of the steps after which a variant saves."""
+    every = {"broken": [], "model-and-epoch": [config.steps_per_epoch], "light": [config.interval, config.light_interval]}
+    return [
+        step
+        for step in range(config.total_steps)
+        if any((step + 1) % period == 0 for period in every.get(variant, [config.interval]))
+    ]
+
+
+def planned_faults(variant: str, config: Config, ranks: int) -> tuple[Fault, ...]:
+    """The crash that the configuration asks for.
+
+    Raises:
+        UsageError: it cannot happen.
+    """
+    if config.kill == "none":
+        return ()
+    step, rank = config.kill_step, config.kill_rank
+    if rank >= ranks:
+        raise UsageError(f"kill_rank is {rank}, but ranks count from 0 to {ranks - 1}")
+    if step >= config.total_steps:
+        raise UsageError(f"kill_step is {step}, but steps count from 0 to {config.total_steps - 1}")
+    match config.kill:
+        case "all":
+            return tuple(Fault(kind="kill", rank=each, step=step) for each in range(ranks))
+        case "node":
+            return (Fault(kind="lose-node", rank=rank, step=step),)
+        case "save":
+            if not any(saving >= step for saving in save_steps(variant, config)):
+                raise UsageError(f"{variant} saves nothing from step {step} on, so no save can be hit; kill a rank instead")
+            by = 0 if variant == "model-and-epoch" else rank  # there, rank 0 alone saves
+            return (Fault(kind="kill", rank=by, step=step, at="save"),)
+    return (Fault(kind="kill", rank=rank, step=step),)
+
+
+def train(context: RankContext) -> None:
+    """Train, keep, and go on after a crash. *Called on* every rank, in every attempt."""
+    task: Task = context.config
+    folder = context.folder.parent / task.storage_of if task.storage_of else context.folder
+    storage = folder / "storage"
+    storage.mkdir(exist_ok=True)
+    training = task.training(context, task.config)
+    keeper = task.keeper(context, training, storage)
+    context.probe.declare(
+        dataset_size=task.config.num_samples,
+        global_batch=task.config.global_batch,
+        mtbf_s=task.config.mtbf_s,
+        keeper_where=_where_written(task.keeper),
+    )
+    training.run(keeper)
+    if context.local_disk.exists():
+        shutil.rmtree(context.local_disk)
+
+
+def _where_written(keeper: type[Keeper]) -> str:
+    lines, first = inspect.getsourcelines(keeper)
+    return f"{short_path(inspect.getfile(keeper))}:{first}" if lines else ""
+
+
+def source(name: str) -> str:
+    """The source of a variant's keeper, as the notebook shows it."""
+    return inspect.getsource(KEEPERS[name])

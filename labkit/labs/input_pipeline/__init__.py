@@ -1,0 +1,128 @@
+"""Lab 07: is the device waiting for data?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+
+NUM_DIGITS = 1797
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    num_samples: int = setting(512, "size N of the data set: the first N of the 1,797 digits", low=2, high=NUM_DIGITS)
+    batch: int = setting(16, "samples in the batch of one rank", low=1, high=NUM_DIGITS)
+    epochs: int = setting(2, "passes over the data", low=1, high=1000)
+    steps: int = setting(0, "cap on the steps of the whole run; 0 is no cap", low=0, high=10_000_000)
+    prep_ms: float = setting(50.0, "what preparing a full batch costs (D)", low=0.0, high=60_000.0)
+    prep: str = setting("cpu", "what preparing is: processor time, or waiting", choices=("cpu", "wait"))
+    compute_ms: float = setting(
+        25.0, "what a step computes at the least, on a device of its own (C)", low=0.0, high=60_000.0
+    )
+    workers: int = setting(2, "DataLoader workers of each rank, where the variant has any", low=1, high=64)
+    prefetch: int = setting(2, "batches that each worker prepares ahead (prefetch_factor)", low=1, high=1000)
+    meet: bool = setting(True, "average gradients each step, so that no rank is ahead; else each trains for itself")
+    source: str = setting(
+        "local", "where scans are: in each rank, behind a store's link, or prepared in memory",
+        choices=("local", "store", "memory"),
+    )  # fmt: skip
+    store_mbit: float = setting(80.0, "rate of the store's link in Mbit/s, all readers together", low=1.0, high=400_000.0)
+    emulate_store: bool = setting(False, "let the store's server pace itself on loopback: simulated")
+    scan: int = setting(4, "size of a scan: (32·scan)² bytes", low=1, high=64)
+    lr: float = setting(0.05, "learning rate of SGD", low=1e-9, high=100.0)
+    compare: str = setting(
+        "suited", "what is run beside: what suits the variant, everything, or nothing", choices=("suited", "all", "nothing")
+    )
+
+
+LOCK = {"prep": "wait", "prep_ms": 20.0, "compute_ms": 18.0}
+"""A little over half of a step under the lock, and by waiting, so that cores play no part."""
+
+STORE = {"source": "store", "prep": "wait", "prep_ms": 0.0}
+
+VARIANTS = (
+    Variant(name="broken", summary="each rank prepares a batch, then computes on it: one waits while the other works"),
+    Variant(name="workers", summary="DataLoader workers prepare ahead while the device computes"),
+    Variant(name="cached", summary="each sample is prepared once and kept on the local disk; no workers"),
+    Variant(name="locked", summary="all ranks prepare under one lock that crosses processes", defaults=LOCK),
+    Variant(name="thread-locked", summary="the same under a threading.Lock: each process has its own", defaults=LOCK),
+    Variant(name="shared-store", summary="all ranks read from one store behind a slow link", defaults=STORE),
+    Variant(
+        name="shared-store-cached", summary="the same, each sample fetched once and kept on the local disk", defaults=STORE
+    ),
+    Variant(
+        name="workers-in-memory",
+        summary="workers for data that are ready in memory: they only pass them on, and it takes longer",
+        defaults={"source": "memory", "prep_ms": 0.0, "compute_ms": 0.0, "num_samples": NUM_DIGITS, "batch": 32},
+    ),
+    Variant(name="dummy", summary="the dummy-batch test: one ready batch again and again, no input at all"),
+    Variant(name="fixed", summary="workers and a cache on the local disk"),
+)
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a record: the variant, and what it is compared with."""
+    from . import programs
+
+    return programs.plan(variant, config, ranks)
+
+
+def _check(function: Callable[..., Any], lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(function, lab)
+
+
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record import measures_input
+
+    return measures_input.input_measures(record)
+
+
+def _invariants(record: Any) -> list[str]:
+    from ...record import measures_input
+
+    return measures_input.input_invariants(record)
+
+
+def _source(variant: str) -> str:
+    from . import programs
+
+    return programs.source(variant)
+
+
+SPEC = LabSpec(
+    number=7,
+    slug="input-pipeline",
+    title="Input pipeline",
+    question="Is the device waiting for data?",
+    symptom="The model is small, the device is fast, every step is slow, and between two steps nothing computes.",
+    minutes=40,
+    ranks=2,
+    config=Config,
+    variants=VARIANTS,
+    detectors=("starved-input", "cross-process-lock", "saturated-store", "needless-workers"),
+    plan=plan,
+    measures=_measures,
+    source=_source,
+    figures=("saw-tooth", "data-beside-compute", "speed-up", "store-rate", "timeline", "loss"),
+    controls=("prep", "prep_ms", "compute_ms", "workers", "prefetch", "batch", "store_mbit"),
+    timed_detectors=("starved-input", "cross-process-lock", "saturated-store", "needless-workers"),
+    invariants=_invariants,
+    simulated=("the device: a step waits until compute_ms are over, so that ranks do not compete for this machine's cores",),
+    needs_gpu=("copies from pinned memory", "decoding on the device"),
+    exercise=Exercise(
+        task=(
+            "Write the loader of rank `rank`: together the ranks read each sample once an epoch, and data take under 10 % "
+            "of a step from the second epoch on. The model and its step stay as they are. The loader is made once; an epoch "
+            "is one pass over it, and `set_epoch` of its sampler is called for you."
+        ),
+        signature="def my_loader(data, rank, world_size, batch, seed):",
+        check=_check,
+    ),
+)

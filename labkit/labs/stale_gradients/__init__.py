@@ -1,0 +1,144 @@
+"""Lab 04: what does not waiting cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, setting
+
+NUM_DIGITS = 1797
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    lr: float = setting(
+        0.2,
+        "learning rate of SGD; 0 takes 0.8 of the stability limit for the delay W - 1, at the curvature that a first, short "
+        "training in one process meets",
+        low=0.0,
+        high=100.0,
+    )
+    momentum: float = setting(0.9, "momentum of SGD", low=0.0, high=0.9999)
+    straggler: float = setting(1.0, "the last rank takes this many times as long for a gradient (k)", low=1.0, high=100.0)
+    bound: int = setting(
+        0, "staleness bound: who is more than this many gradients ahead of the slowest waits; 0 is none", low=0, high=10_000
+    )
+    serve: str = setting(
+        "arrival",
+        "order in which the server takes gradients: as they arrive, or rank by rank",
+        choices=("arrival", "in-turn"),
+    )
+    steps: int = setting(100, "gradients of each rank, on average: a run takes W times as many", low=1, high=100_000)
+    batch: int = setting(32, "samples in the batch of one rank (B)", low=1, high=NUM_DIGITS)
+    num_samples: int = setting(NUM_DIGITS, "size of the data set: the first of the 1,797 digits", low=2, high=NUM_DIGITS)
+    step_ms: float = setting(
+        8.0,
+        "a gradient takes at least this long, by waiting: so ranks that share a core compute as if each had its own",
+        low=0.0,
+        high=10_000.0,
+    )
+    dtype: str = setting("float32", "precision of weights and data", choices=("float32", "float64"))
+    repeats: int = setting(1, "how often the run is repeated, to see whether it comes out the same", low=0, high=20)
+    compare: str = setting(
+        "yes", "whether what it is compared with runs too: synchronous ranks, or one process", choices=("yes", "no")
+    )
+
+
+BY_THEORY = {"lr": 0.0, "momentum": 0.0}
+
+VARIANTS = (
+    Variant(name="broken", summary="asynchronous, with the learning rate and the momentum of the synchronous run"),
+    Variant(
+        name="async-no-momentum",
+        summary="asynchronous without momentum: not waiting acts like momentum already",
+        defaults={"momentum": 0.0},
+    ),
+    Variant(
+        name="async-theory-lr",
+        summary="asynchronous, with a learning rate from the theory of delayed gradients",
+        defaults=BY_THEORY,
+    ),
+    Variant(
+        name="async-straggler",
+        summary="the same, and one rank is four times as slow: nobody waits for it",
+        defaults={**BY_THEORY, "straggler": 4.0},
+    ),
+    Variant(
+        name="async-bounded",
+        summary="the same straggler, and nobody may be more than two gradients ahead of it",
+        defaults={**BY_THEORY, "straggler": 4.0, "bound": 2},
+    ),
+    Variant(
+        name="async-in-turn",
+        summary="asynchronous, but served rank by rank: stale all the same, and repeatable",
+        defaults={**BY_THEORY, "serve": "in-turn"},
+    ),
+    Variant(
+        name="sync-straggler",
+        summary="synchronous, and one rank is four times as slow: everybody waits for it",
+        defaults={"straggler": 4.0},
+    ),
+    Variant(name="fixed", summary="synchronous: gradients of one version are averaged, then all ranks step together"),
+)
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a record: the variant, what it is compared with, and its repeats."""
+    from . import programs
+
+    return programs.plan(variant, config, ranks)
+
+
+def _check(function: Callable[..., Any], lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(function, lab)
+
+
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record import measures_staleness
+
+    return measures_staleness.staleness_measures(record)
+
+
+def _source(variant: str) -> str:
+    from . import programs
+
+    return programs.source(variant)
+
+
+SPEC = LabSpec(
+    number=4,
+    slug="stale-gradients",
+    title="Stale gradients",
+    question="What does not waiting cost?",
+    symptom="Workers no longer wait for each other, every device is busy, more samples go by a second, and the loss does "
+    "not fall.",
+    minutes=40,
+    ranks=4,
+    config=Config,
+    variants=VARIANTS,
+    detectors=("stale-gradients", "repeatable", "straggler"),
+    plan=plan,
+    measures=_measures,
+    source=_source,
+    figures=("who-computed-on-what", "staleness", "loss-both-ways", "stability"),
+    controls=("lr", "momentum", "straggler", "bound"),
+    exact_measures=("pushes", "mean_staleness_as_derived", "weights_repeat"),
+    timed_detectors=("straggler",),
+    captures=(Capture(name="broken", variant="broken"), Capture(name="fixed", variant="fixed")),
+    needs_gpu=("what a message costs beside a gradient on a real cluster",),
+    simulated=("the time of a device of one's own, and a straggler's: a rank waits in its place",),
+    exercise=Exercise(
+        task=(
+            "Pick the learning rate of `workers` asynchronous workers without momentum, where the curvature of the loss "
+            "along the way is at most `sharpness`: as large as is still safe, from the theory."
+        ),
+        signature="def my_lr(workers, sharpness):",
+        check=_check,
+    ),
+)

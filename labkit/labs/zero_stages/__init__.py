@@ -1,0 +1,120 @@
+"""Lab 06: what does each stage of ZeRO save, and what does it cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...record.strategies import STRATEGIES
+from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a run of this lab can be set to."""
+
+    layers: int = setting(4, "blocks of the GPT, each wrapped on its own", low=1, high=96)
+    hidden: int = setting(48, "width of the GPT; a multiple of heads", low=4, high=16384)
+    heads: int = setting(4, "attention heads", low=1, high=128)
+    seq: int = setting(32, "tokens in a sequence", low=1, high=8192)
+    vocab: int = setting(256, "rows of the embedding; 256 bytes, more are padding", low=256, high=1_000_000)
+    batch: int = setting(2, "sequences in the batch of one rank (B)", low=1, high=4096)
+    steps: int = setting(12, "optimizer steps; two warm up and one is counted", low=4, high=100_000)
+    lr: float = setting(1e-3, "learning rate of Adam", low=1e-9, high=10.0)
+    dtype: str = setting("float32", "precision of everything", choices=("float32", "float64"))
+    room: float = setting(
+        0.0, "memory of each device, in bytes a parameter; 0: enough for stage 2, no more", low=0.0, high=1000.0
+    )
+    replicas: int = setting(2, "groups of hsdp, each with a whole copy of the state", low=1, high=256)
+    only: str = setting("", "strategies that compare runs, separated by commas; empty for all")
+    live_parameters: int = setting(
+        0, "weights that DeepSpeed stage 3 may keep gathered, and whole (its default: 1e9)", low=0, high=10**12
+    )
+
+
+VARIANTS = (
+    Variant(name="broken", summary="stage 3 (FSDP2, resharding) on a slow link, where stage 2 would fit"),
+    Variant(name="compare", summary="every strategy, on a fast and on the slow link, in one record"),
+    *(Variant(name=strategy.name, summary=strategy.summary) for strategy in STRATEGIES.values()),
+    Variant(
+        name="deepspeed-defaults",
+        summary="DeepSpeed stage 3 as it comes: on a small model it keeps more than stage 2",
+        defaults={"live_parameters": 10**9},
+    ),
+    Variant(name="optimizer-first", summary="FSDP2 with the optimizer made before the model is sharded: nothing is learnt"),
+    Variant(name="norm-of-shards", summary="FSDP1 with torch's clip_grad_norm_: each rank clips by a norm of its own"),
+    Variant(name="seeds-differ", summary="FSDP2 from weights that differ by rank: the shards make a chimera"),
+    Variant(name="fixed", summary="the cheapest strategy that fits"),
+)
+
+
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
+    """The launches of a record."""
+    from . import plans
+
+    return plans.plan(variant, config, ranks)
+
+
+def _check(function: Callable[..., Any], lab: Any) -> list[str]:
+    from . import exercise
+
+    return exercise.check(function)
+
+
+def _measures(record: Any) -> dict[str, Any]:
+    from ...record.summary_zero import zero_measures
+
+    return zero_measures(record)
+
+
+def _tables(record: Any) -> list[Any]:
+    from ...record.summary_zero import zero_tables
+
+    return zero_tables(record)
+
+
+def _source(variant: str) -> str:
+    from . import plans
+
+    return plans.source(variant)
+
+
+SPEC = LabSpec(
+    number=6,
+    slug="zero-stages",
+    title="ZeRO stages",
+    question="What does each stage of ZeRO save, and what does it cost?",
+    symptom="The model trains and the loss falls; each step waits for weights that had already been there.",
+    minutes=45,
+    ranks=4,
+    hosts=2,
+    link="100mbit",
+    config=Config,
+    variants=VARIANTS,
+    detectors=("wrong-stage", "optimizer-before-sharding", "per-rank-norm", "unequal-init"),
+    timed_detectors=("wrong-stage",),
+    plan=plan,
+    measures=_measures,
+    tables=_tables,
+    source=_source,
+    figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
+    controls=("layers", "hidden", "room"),
+    exact_measures=(
+        "own_account_missed_by",
+        "collectives",
+        "fits",
+        "loss_follows_single",
+        "optimizer_knows",
+        "initial_weights",
+    ),
+    simulated=("what fits on 8 to 1,024 devices of 80 GB (by formula)",),
+    exercise=Exercise(
+        task=(
+            "For each case (parameters, devices, memory of a device, bytes a parameter) return the cheapest stage that "
+            "fits: 0 for plain data parallelism, 1, 2 or 3 for ZeRO, or None where none fits."
+        ),
+        signature="def my_stage(case):",
+        check=_check,
+    ),
+)

@@ -1,0 +1,128 @@
+"""Gradient descent with delayed gradients: what is stable, how stale gradients are, what waiting costs. Arithmetic only.
+
+On a quadratic of curvature λ, descent with momentum β whose gradients are τ versions old is the recurrence
+
+    w[t+1] = w[t] + β·(w[t] - w[t-1]) - a·w[t-τ],   a = lr·λ
+
+It is stable while all roots of z^(τ+2) - (1+β)·z^(τ+1) + β·z^τ + a·z lie inside the unit circle. Without momentum that is
+while a < 2·sin(π/(2(2τ+1))): S. A. Levin and R. M. May, "A note on difference-delay equations", Theoretical Population
+Biology 9 (1976), who write the same limit as 2·cos(τπ/(2τ+1)). Any loss looks like such a quadratic close to a minimum
+and along its steepest direction; a network's curvature moves while it trains, so the limit is where trouble begins, not
+where training must fail.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import UsageError
+
+MAX_DELAY = 512
+_TOLERANCE = 1e-9
+
+
+def stability_limit(delay: int, momentum: float = 0.0) -> float:
+    """The largest lr·λ (exclusive) at which descent with gradients `delay` versions old is stable.
+
+    In closed form without momentum; with it, where the largest root of the characteristic polynomial leaves the unit
+    circle, found by bisection.
+
+    Args:
+        delay: τ, in versions, 0 to 512. With W asynchronous workers it is W - 1 on average.
+        momentum: β of heavy-ball momentum, 0 <= β < 1.
+
+    Raises:
+        UsageError: a delay or a momentum out of range.
+    """
+    _check(delay, momentum)
+    if momentum == 0:
+        return 2 * math.sin(math.pi / (2 * (2 * delay + 1)))
+    if delay == 0:
+        return 2 * (1 + momentum)
+    return bisect(lambda rate: spectral_radius(delay, rate, momentum) < 1, 2 * math.sin(math.pi / (2 * (2 * delay + 1))))
+
+
+def spectral_radius(delay: int, rate: float, momentum: float = 0.0) -> float:
+    """The factor by which the slowest mode shrinks (below 1) or grows (above) with each update, at lr·λ = `rate`."""
+    coefficients = np.zeros(delay + 3)
+    coefficients[:3] += (1.0, -(1.0 + momentum), momentum)
+    coefficients[delay + 1] += rate
+    return float(np.abs(np.roots(coefficients)).max())
+
+
+def delayed_descent(delay: int, rate: float, momentum: float = 0.0, *, updates: int = 1000) -> np.ndarray:
+    """|w| by update on a quadratic with curvature 1, from w = 1 and at rest. Ends early where |w| passes 1e12.
+
+    Before the first gradient has travelled, all gradients are those of the starting point.
+    """
+    _check(delay, momentum)
+    path = [1.0] * (delay + 2)
+    for _ in range(updates):
+        path.append(path[-1] + momentum * (path[-1] - path[-2]) - rate * path[-1 - delay])
+        if abs(path[-1]) > 1e12:
+            break
+    return np.abs(np.array(path[delay + 1 :]))
+
+
+def limit_by_iteration(delay: int, momentum: float = 0.0, *, updates: int = 4000) -> float:
+    """The same limit, found without the formula: iterate the recurrence and look whether it grows."""
+
+    def shrinks(rate: float) -> bool:
+        sizes = delayed_descent(delay, rate, momentum, updates=updates)
+        half = len(sizes) // 2
+        return bool(sizes[half:].max() < sizes[:half].max() and sizes[-1] < 1e12)
+
+    return bisect(shrinks, 4.0, steps=40)
+
+
+def bisect(holds, high: float, *, steps: int = 60) -> float:
+    """The value between 0 and `high` up to which `holds` holds."""
+    low = 0.0
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+        if high - low < _TOLERANCE * high:
+            break
+    return low
+
+
+def mean_staleness(workers: int, pushes: int) -> float:
+    """Mean staleness of T pushes of W workers of any speeds: W - 1 - W(W-1)/2T.
+
+    Holds exactly where a push and the next pull are one operation, all workers pull version 0, and nobody pulls again
+    once T - W pushes are in. Then a worker's staleness adds up to (its last push) - (its pushes - 1), and the W last
+    pushes are one of each worker.
+    """
+    return workers - 1 - workers * (workers - 1) / (2 * pushes)
+
+
+def staleness_sum(workers: int, pushes: int) -> int:
+    """The staleness of all T pushes together, (W-1)·T - W(W-1)/2: a whole number, and exact."""
+    return (workers - 1) * pushes - workers * (workers - 1) // 2
+
+
+def staleness_by_speed(workers: int, straggler: float) -> tuple[float, float]:
+    """(staleness of a usual worker, of the slow one) when one of W is `straggler` times as slow and all keep their pace.
+
+    While a worker computes, the others push as often as they can: (W - 2) + 1/k times, and k·(W - 1) times.
+    """
+    if workers < 2:
+        return 0.0, 0.0
+    return workers - 2 + 1 / straggler, straggler * (workers - 1)
+
+
+def throughput_ratio(workers: int, straggler: float) -> float:
+    """Asynchronous over synchronous throughput when one worker of W is k times as slow: (W - 1 + 1/k) / (W/k).
+
+    Computation only: what messages and the server cost comes on top.
+    """
+    return (workers - 1 + 1 / straggler) / (workers / straggler)
+
+
+def _check(delay: int, momentum: float) -> None:
+    if isinstance(delay, bool) or not isinstance(delay, int) or not 0 <= delay <= MAX_DELAY:
+        raise UsageError(f"the delay is a whole number of versions from 0 to {MAX_DELAY}; given {delay!r}")
+    if not 0 <= momentum < 1:
+        raise UsageError(f"momentum must be from 0 to below 1; given {momentum!r}")

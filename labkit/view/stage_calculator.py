@@ -1,0 +1,54 @@
+"""A calculator of what fits: which stage, what it keeps and what it sends. By formula: simulated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+
+from ..record.zero import GB, RECIPES, STAGE_NAMES, cheapest, choices, fewest_ranks
+from .calculators import _WIDE, _Calculator
+from .cards import _SMALL, _box, escape
+
+SOURCE = "simulated: the formulas of arXiv:1910.02054; activations count only as what you set aside"
+
+
+class StageCalculator(_Calculator):
+    """Which stage of ZeRO fits, and what it sends.
+
+    Args:
+        given: initial values of billions, devices, memory_gb, reserve_gb, recipe.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        def entry(value: float, low: float, high: float, name: str) -> Any:
+            return widgets.BoundedFloatText(value=value, min=low, max=high, description=name, style=_WIDE)
+
+        controls = {
+            "billions": entry(72, 1e-6, 1e6, "parameters, 1e9"),
+            "devices": widgets.BoundedIntText(value=8, min=1, max=10**6, description="devices", style=_WIDE),
+            "memory_gb": entry(80, 0.001, 1e6, "GB of each"),
+            "reserve_gb": entry(10, 0, 1e6, "GB set aside"),
+            "recipe": widgets.Dropdown(options=list(RECIPES), value="mixed Adam", description="recipe", style=_WIDE),
+        }
+        super().__init__(None, controls, given)  # pyright: ignore[reportArgumentType]
+
+    def answer(self) -> str:
+        s = self.settings()
+        params, memory = s["billions"] * 1e9, s["memory_gb"] * GB
+        options: dict[str, Any] = {"kept": s["recipe"], "reserve_bytes": s["reserve_gb"] * GB}
+        found = choices(params, s["devices"], memory, **options)
+        takes = ", ".join(f"{STAGE_NAMES[c.stage]} {c.state_bytes / GB:,.3g}" for c in found)
+        text = f"{s['billions']:g} B parameters on {s['devices']:,} devices, GB each: {takes}."
+        best = cheapest(params, s["devices"], memory, **options)
+        if best is not None:
+            sent = f"a rank sends {best.sent_elements / 1e9:,.3g}e9 elements a step"
+            return f"{text} The cheapest that fits is {STAGE_NAMES[best.stage]}; {sent}."
+        fewest = fewest_ranks(params, memory, **options)
+        return f"{text} None fits" + (f"; ZeRO-3 would on {fewest:,} devices." if fewest else ", on any number of devices.")
+
+    def __repr__(self) -> str:
+        return f"{self.answer()} ({SOURCE})"
+
+    def _repr_html_(self) -> str:
+        return _box(f"{escape(self.answer())}<div style='{_SMALL}'>{escape(SOURCE)}</div>")

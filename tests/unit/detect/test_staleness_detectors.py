@@ -1,0 +1,174 @@
+"""The detectors of asynchronous training, on runs made of plain numbers: found, silent, inconclusive, not applicable."""
+
+import random
+
+import pytest
+
+from labkit.detect import repeatable, stale_gradients, straggler
+from labkit.record.schema import RankLog, Run
+
+from ..builders import in_batches, record_of, run_of, shares, shuffled, step
+from .staleness_readings import ROUND, beside_sync, curvature, falling, in_step, paced, served
+
+ORDER = ROUND * 25
+FLAT = [2.3] * 100
+
+
+def noisy(losses, spread, seed=0):
+    draw = random.Random(seed)
+    return [max(0.01, loss + draw.gauss(0, spread)) for loss in losses]
+
+
+def stale(run, sync=None, **others):
+    return stale_gradients.detect(beside_sync(run, sync, **others))
+
+
+# Stale gradients
+
+
+def test_stale_gradients_that_keep_the_loss_up_are_found_and_the_waste_is_all_of_it():
+    verdict = stale(served(ORDER, FLAT, loop_where="train.py:3"), in_step(falling(25)))
+    assert (verdict.status, verdict.waste, verdict.where) == ("found", 1.0, "train.py:3")
+    assert "2.9 versions old" in verdict.cause and "2.3 where a synchronous run" in verdict.cause and verdict.fix
+
+
+def test_stale_gradients_that_slow_the_loss_down_waste_what_a_synchronous_run_would_not_have_needed():
+    verdict = stale(served(ORDER, falling(100, last=1.2)), in_step(falling(25)))
+    assert verdict.status == "found" and verdict.waste == pytest.approx(0.56, abs=0.05)
+
+
+@pytest.mark.parametrize("last", [float("nan"), 1e9])
+def test_a_loss_that_is_no_number_or_grows_is_found(last):
+    assert stale(served(ORDER, [*FLAT[:60], *[last] * 40]), in_step(falling(25))).status == "found"
+
+
+def test_fresh_gradients_are_clear_and_need_no_reference():
+    verdict = stale(in_step(falling(25), role="variant"))
+    assert verdict.status == "clear" and "the very weights" in verdict.cause
+
+
+def test_stale_gradients_that_do_no_harm_are_clear_and_said_to_be_stale():
+    verdict = stale(served(ORDER, noisy(falling(100), 0.02)), in_step(noisy(falling(25), 0.02)))
+    assert verdict.status == "clear" and "2.9 versions old" in verdict.cause and "no harm" in verdict.cause
+
+
+def test_stale_gradients_that_train_where_the_synchronous_run_hardly_does_are_clear():
+    assert stale(served(ORDER, falling(100)), in_step([2.3 - 0.001 * n for n in range(25)])).status == "clear"
+
+
+def test_where_noise_hides_the_difference_the_answer_is_inconclusive():
+    verdict = stale(served(ORDER, noisy(falling(100, last=0.4), 1.0)), in_step(noisy(falling(25, last=0.1), 1.0)))
+    assert verdict.status == "inconclusive" and "noise" in verdict.cause and "longer" in verdict.fix
+
+
+def test_where_the_synchronous_run_does_not_learn_either_staleness_is_not_blamed():
+    verdict = stale(served(ORDER, [5.0] * 100), in_step([2.3] * 25))
+    assert verdict.status == "inconclusive" and "does not learn either" in verdict.cause
+
+
+def test_without_a_synchronous_run_the_answer_is_which_run_to_add():
+    verdict = stale(served(ORDER, falling(100)))
+    assert verdict.status == "inconclusive" and "synchronous run" in verdict.fix
+
+
+def test_without_a_synchronous_run_theory_convicts_what_only_delay_makes_unstable():
+    beyond = {"lr": 0.2, "momentum": 0.0, "events": [curvature(5.0)]}
+    verdict = stale(served(ORDER, FLAT, **beyond))
+    assert verdict.status == "found" and "2.2 times what a delay of 3 bears" in verdict.cause
+    too_high_anyway = stale(served(ORDER, FLAT, lr=1.0, momentum=0.0, events=[curvature(5.0)]))
+    assert too_high_anyway.status == "inconclusive"
+    assert stale(served(ORDER, falling(100), **beyond)).status == "inconclusive"
+
+
+def test_a_program_that_records_no_versions_is_told_what_to_record():
+    verdict = stale_gradients.detect(record_of(run_of([[in_batches(s, 8) for s in shares(shuffled(40, 1), 2)]])))
+    assert verdict.status == "not_applicable" and "version_pulled" in verdict.fix
+
+
+def test_a_program_that_records_no_loss_is_told_so():
+    assert "loss_local" in stale(served(ORDER)).fix
+
+
+def test_versions_that_run_backwards_are_not_taken_for_fresh():
+    run = served(ORDER, FLAT)
+    backwards = step(0, scalars={"version_pulled": 9, "version_pushed": 3, "loss_local": 1.0})
+    logs = (RankLog(run.ranks[0].head, (*run.ranks[0].steps, backwards)), *run.ranks[1:])
+    verdict = stale(Run("variant", logs, 1.0))
+    assert verdict.status == "inconclusive" and "cannot be" in verdict.cause
+
+
+def test_a_rank_that_only_serves_has_no_gradients_and_is_no_worker():
+    verdict = stale(served([rank + 1 for rank in ORDER], FLAT), in_step(falling(25)))
+    assert verdict.status == "found" and verdict.evidence["gradients"].value == 100
+
+
+# Repeatable
+
+
+def again(run, repeat=None):
+    return repeatable.detect(beside_sync(run, None, **({} if repeat is None else {"repeat": repeat})))
+
+
+def test_another_order_of_arrival_and_other_weights_are_found_and_the_order_is_blamed():
+    verdict = again(served(ORDER), served(ORDER[::-1], weights="b"))
+    assert verdict.status == "found" and "order in which they came" in verdict.cause
+
+
+def test_equal_weights_are_clear():
+    assert again(served(ORDER), served(ORDER)).status == "clear"
+    assert again(in_step(FLAT[:9]), in_step(FLAT[:9])).status == "clear"
+
+
+def test_other_weights_in_the_same_order_are_found_and_the_order_is_not_blamed():
+    verdict = again(in_step(FLAT[:9]), in_step(FLAT[:9], weights="b"))
+    assert verdict.status == "found" and "no other order" in verdict.cause and "seed" in verdict.fix
+
+
+def test_one_run_or_no_weights_are_not_applicable():
+    assert "repeat" in again(served(ORDER)).fix
+    assert "probe.digest" in again(served(ORDER, weights=None), served(ORDER)).fix
+
+
+# Straggler
+
+
+def test_a_rank_that_is_always_slow_while_others_wait_is_found():
+    verdict = straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[3.2] * 20] * 3 + [[0.2] * 20]))
+    assert verdict.status == "found" and "rank 3 takes 4 times" in verdict.cause
+    assert verdict.waste == pytest.approx(3.0 / 4.2 * 3 / 4)
+
+
+def test_a_slow_rank_for_which_nobody_waits_is_clear_and_said_to_be_slow():
+    verdict = straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[0.1] * 20] * 4))
+    assert verdict.status == "clear" and "nobody waits" in verdict.cause
+
+
+def test_a_slow_rank_for_which_nobody_waits_is_clear_also_where_messages_take_as_long_as_steps():
+    assert straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[2.0] * 20] * 4)).status == "clear"
+
+
+def test_a_slow_rank_for_which_others_wait_in_part_is_inconclusive():
+    assert straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[1.2] * 20] * 3 + [[0.1] * 20])).status == "inconclusive"
+
+
+def test_equal_ranks_are_clear_however_long_they_communicate():
+    assert straggler.detect(paced([[1.0] * 20] * 4, [[5.0] * 20] * 4)).status == "clear"
+
+
+def test_noise_that_strikes_one_rank_now_and_then_is_inconclusive():
+    verdict = straggler.detect(paced([[1.0] * 20] * 3 + [[1.0, 3.0, 3.0] * 7], [[2.0] * 20] * 3 + [[0.2] * 21]))
+    assert verdict.status == "inconclusive" and "not in all" in verdict.cause
+
+
+def test_noise_that_strikes_ranks_in_turn_is_clear():
+    times = [[5.0 if n % 4 == rank else 1.0 for n in range(20)] for rank in range(4)]
+    assert straggler.detect(paced(times, [[6.0 - t for t in own] for own in times])).status == "clear"
+
+
+def test_a_few_steps_are_too_few():
+    assert "too few" in straggler.detect(paced([[1.0] * 3, [4.0] * 3], [[3.0] * 3, [0.1] * 3])).cause
+
+
+def test_one_rank_or_no_communication_on_record_is_not_applicable():
+    assert straggler.detect(paced([[1.0] * 20], [[0.0] * 20])).status == "not_applicable"
+    assert "probe.span" in straggler.detect(beside_sync(served(ORDER))).fix

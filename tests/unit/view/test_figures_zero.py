@@ -1,0 +1,73 @@
+"""The figures of lab 06 by their artists and labels, at one record, two, a comparison, and odd sizes."""
+
+import pytest
+
+from labkit.errors import UsageError
+from labkit.record.table import Table
+from labkit.view.figures import figure
+from labkit.view.stage_calculator import StageCalculator
+from labkit.view.tables import in_terminal, table_card
+
+from ..builders import record_of, run_of
+from ..zero_runs import cheaper_run, record, run_with
+
+INSTANT = {"parameters": 1000, "gradients": 0, "optimizer_state": 2000, "unsharded": 4000, "buffers": 0}
+KEPT = {
+    "init": {**INSTANT, "unsharded": 0},
+    "forward": INSTANT,
+    "backward_end": {**INSTANT, "gradients": 1000, "unsharded": 0},
+}
+NAMES = ("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one")
+
+
+def broken(ranks=4):
+    return record(run_with(kept=KEPT, ranks=ranks), single=run_with("alone", role="single", ranks=1, stage=-1))
+
+
+def comparison(ranks=4):
+    runs = {"fsdp2-reshard": run_with(role="fsdp2-reshard", kept=KEPT, ranks=ranks)}
+    runs |= {name: run_with(name, role=name, kept=KEPT, ranks=ranks) for name in ("ddp", "zero1", "hsdp", "deepspeed-3")}
+    import msgspec
+
+    return msgspec.structs.replace(record_of(runs["ddp"]), runs=runs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("ranks", [2, 3, 4, 20])
+def test_every_figure_is_drawn_of_one_of_two_and_of_a_comparison_and_says_its_source(name, ranks):
+    for given in ([broken(ranks)], [broken(ranks), broken(ranks)], [comparison(ranks) if ranks != 3 else broken(3)]):
+        picture = figure(name)(*given)
+        assert "measured 2025-01-02" in picture.alt and len(picture.alt) > 60
+        assert picture.png()[:4] == b"\x89PNG"
+
+
+def test_memory_has_a_panel_a_strategy_and_a_bar_a_rank_category_and_instant():
+    axes = [axis for axis in figure("memory-over-a-step")(comparison()).figure.axes if axis.get_visible()]
+    assert [axis.get_title(loc="left") for axis in axes] == ["fsdp2-reshard", "ddp", "zero1", "hsdp", "deepspeed-3"]
+    assert len(axes[0].patches) == 4 * 5 * 3
+    assert max(patch.get_y() + patch.get_height() for patch in axes[0].patches) == 7.0
+
+
+def test_traffic_stacks_what_was_dispatched_up_to_the_units_of_the_paper():
+    (axis,) = figure("traffic-by-collective")(record(run_with(kept=KEPT), cheaper=cheaper_run())).figure.axes
+    assert max(patch.get_x() + patch.get_width() for patch in axis.patches) == pytest.approx(3)
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_a_record_without_a_strategy_is_refused_with_what_to_draw(name):
+    with pytest.raises(UsageError, match="declared no strategy"):
+        figure(name)(record_of(run_of([[[[1, 2]], [[3, 4]]]])))
+
+
+def test_a_table_reads_the_same_in_text_in_a_card_and_in_a_terminal():
+    table = Table("Title", ("a", "b"), (("<x>", "1"), ("yy", "22")), ("a note",))
+    assert repr(table).splitlines() == ["Title", "a     b", "<x>   1", "yy   22", "a note"]
+    assert "&lt;x&gt;" in table_card(table) and table._repr_html_() == table_card(table)
+    assert len(in_terminal(table)) == 2
+
+
+def test_the_calculator_answers_by_formula_and_says_so():
+    asked = StageCalculator(billions=72, devices=8)
+    assert "None fits; ZeRO-3 would on 17 devices" in asked.answer() and "simulated" in repr(asked)
+    assert "The cheapest that fits is DDP" in StageCalculator(billions=1, devices=8).answer()
+    assert "on any number of devices" in StageCalculator(billions=1, reserve_gb=80).answer()
