@@ -48,12 +48,12 @@ def parts_alone(record: Record) -> Alone:
     return Alone(np.array(seconds), float(np.median(repeats[max(repeats)])) if repeats else None)
 
 
-def more_than_computing_s(record: Record) -> float | None:
-    """Seconds by which a step is longer than computing alone: the median over steps and those in turn with them."""
+def more_than_computing_s(record: Record) -> np.ndarray | None:
+    """By step: seconds by which it is longer than the step in turn with it that computes alone."""
     steps, alone = [longest_s(of_ranks) for of_ranks in measured_steps(record.run)], parts_alone(record).compute_s
     if not len(alone) or len(alone) != len(steps):
         return None
-    return float(np.median(np.array(steps) - alone))
+    return np.array(steps) - alone
 
 
 def link_of(record: Record) -> LinkFit | None:
@@ -172,7 +172,9 @@ def _of_time(record: Record, seen: Exposure | None, times: float) -> dict[str, Q
     found = {"step_time": _ms(float(np.median(steps)))} | _alone(record)
     more, comm_s = more_than_computing_s(record), parts_alone(record).comm_s
     if more is not None and comm_s and times:
-        found["hidden"] = Quantity(1 - more / (times * comm_s), "of communication alone")
+        low, high = np.quantile(more, (0.25, 0.75)) / (times * comm_s)
+        found["hidden"] = Quantity(1 - float(np.median(more)) / (times * comm_s), "of communication alone")
+        found["hidden_give_or_take"] = Quantity(float(high - low) / 2, "of communication alone")
     if seen is None:
         return found
     exposed, union, total = (float(np.median(a)) for a in (seen.exposed_s, seen.comm_s, seen.sum_s))
