@@ -268,7 +268,7 @@ def test_a_worker_that_dies_while_others_wait_for_its_turn_is_named(tmp_path):
 def test_at_the_deadline_each_rank_says_where_it_waits(tmp_path):
     fault = labkit.Fault(kind="delay", rank=1, step=3, seconds=600)
     with pytest.raises(RankTimeout) as caught:
-        LAB.run("async-in-turn", ranks=3, faults=[fault], record_dir=tmp_path / "a", deadline_s=6, **QUICK | {"lr": 0.1})
+        LAB.run("async-in-turn", ranks=3, faults=[fault], record_dir=tmp_path / "a", deadline_s=8, **QUICK | {"lr": 0.1})
     assert "rank 2 waiting: in recv" in str(caught.value)
 
 

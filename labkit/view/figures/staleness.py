@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from ...errors import UsageError
 from ...record.delay import stability_limit
@@ -18,8 +19,8 @@ from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes, side_by_side
 
-MAX_VERSIONS = 40
-"""Versions drawn of a run: with more, arrows are too short to read."""
+MAX_VERSIONS, VERSIONS_A_WORKER = 40, 5
+"""Versions drawn of a run, whichever is more: with yet more of them, arrows are too short to read."""
 
 MAX_WORKERS = 32
 _LEVELS = ((0, palette.GREEN), (1, palette.BLUE), (2, palette.ORANGE), (4, palette.VERMILION))
@@ -38,7 +39,7 @@ def who_computed_on_what(*records: Record) -> Picture:
     figure, axes = side_by_side(records, width=6.4, height=1.7 + 0.42 * tallest)
     words = []
     for axis, of_run, name in zip(axes, runs, names_of(records), strict=True):
-        _draw_arrows(axis, of_run)
+        _draw_arrows(axis, of_run, tallest)
         mean, most = float(of_run.staleness.mean()), int(of_run.staleness.max())
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
         axis.set_xlabel(f"version of the weights (updates so far)  ·  mean staleness {mean:.2f}, at most {most}", fontsize=9)
@@ -53,8 +54,9 @@ def who_computed_on_what(*records: Record) -> Picture:
     return finish(figure, records, "Which worker computed on which version. " + "; ".join(words) + ".", top=top)
 
 
-def _draw_arrows(axis, of_run: Pushes) -> None:
-    shown = of_run.pushed <= MAX_VERSIONS if of_run.pushed.max() > MAX_VERSIONS else np.ones(len(of_run), dtype=bool)
+def _draw_arrows(axis, of_run: Pushes, tallest: int) -> None:
+    last = min(max(MAX_VERSIONS, VERSIONS_A_WORKER * len(of_run.workers)), int(of_run.pushed.max()))
+    shown = of_run.pushed <= last
     rows = of_run.workers[:MAX_WORKERS]
     for row, worker in enumerate(rows):
         mine = np.flatnonzero(shown & (of_run.rank == worker))
@@ -72,8 +74,8 @@ def _draw_arrows(axis, of_run: Pushes) -> None:
                 axis.annotate(str(end - start), ((start + end) / 2, row), (0, 3), textcoords="offset points", fontsize=6.5,
                               ha="center", color=colour)  # fmt: skip
         axis.add_collection(LineCollection(lines, colors=colours, linewidths=1.8))
-    axis.set_xlim(-0.6, min(MAX_VERSIONS, int(of_run.pushed.max())) + 0.8)
-    axis.set_ylim(len(rows) - 0.4, -0.7)
+    axis.set_xlim(-0.6, last + 0.8)
+    axis.set_ylim(tallest - 0.4, -0.7)
     axis.set_yticks(range(len(rows)), [f"rank {worker}" for worker in rows])
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", color=palette.LIGHT, linewidth=0.5)
@@ -106,13 +108,13 @@ def staleness(*records: Record) -> Picture:
             axis.annotate(said, (1, row), xycoords=("axes fraction", "data"), fontsize=8, ha="right", va="center")
             axis.axhline(row + 0.42, color=palette.LIGHT, linewidth=0.8, zorder=1)
         axis.set_yticks(range(len(rows)), [f"rank {worker}" for worker in rows])
-        axis.set_ylim(len(rows) - 0.5, -0.5)
+        axis.set_ylim(tallest - 0.5, -0.5)
         axis.set_xlim(-0.7, furthest * 1.4 + 2)
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
         axis.set_xlabel("staleness: updates between a gradient's pull and its push", fontsize=9)
         axis.tick_params(axis="y", length=0)
         axis.spines[["top", "right", "left"]].set_visible(False)
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         means = ", ".join(f"{of_run.of_rank(worker).mean():.2f}" for worker in rows)
         words.append(f"{name}: mean staleness by rank {means}")
     return finish(figure, records, "Staleness by worker. " + "; ".join(words) + ".", top=0.97)
@@ -147,7 +149,7 @@ def loss_both_ways(*records: Record) -> Picture:
     losses = losses[np.isfinite(losses) & (losses > 0)]
     for axis in (left, right):
         axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+        _plain_numbers(axis)
         if len(losses):
             axis.set_ylim(losses.min() * 0.8, losses.max() * 1.3)
         axis.set_ylabel("loss (mean of 2 batches of each rank)")
@@ -156,6 +158,17 @@ def loss_both_ways(*records: Record) -> Picture:
     plain_axes(left, right)
     top = 0.93 if len(drawn) <= 4 else 0.88
     return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=top)
+
+
+def _plain_numbers(axis) -> None:
+    """0.1, 1, 10 beside a logarithmic axis; numbers in between where it spans less than a decade."""
+    axis.yaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+
+    def between(value: float, _place: int) -> str:
+        low, high = axis.get_ylim()
+        return f"{value:.3g}" if high < 10 * low else ""
+
+    axis.yaxis.set_minor_formatter(between)
 
 
 def _draw_loss(left, right, curve: Losses, label: str, style: dict[str, Any]) -> None:
@@ -190,7 +203,8 @@ def stability_chart(*records: Record) -> Picture:
             f"{name}: lr times curvature {at.rate:.2g}, {side} its limit of {at.limit:.2g} at a delay of {at.delay}"
         )
     axis.set_yscale("log")
-    axis.yaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+    _plain_numbers(axis)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_xlim(-0.4, furthest * 1.18)
     axis.set_xlabel("delay of a gradient, in versions")
     axis.set_ylabel("learning rate × curvature")
