@@ -139,7 +139,7 @@ def test_hosts_die_with_their_owner_however_it_ends(script, permitted, number):
     holder = int(process.stdout.readline())
     assert stacks() - before
     process.send_signal(number)
-    process.wait(timeout=10)
+    process.wait(timeout=60)
     wait_until(lambda: not started_ticks(holder) and stacks() <= before, within_s=5, what="the end of the hosts")
 
 
