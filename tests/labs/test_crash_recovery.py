@@ -19,6 +19,7 @@ from labkit.ranks.faults import Fault
 from labkit.record.departures import departs_at
 from labkit.record.measures_crash import attempts, crashes, losses, states_not_restored
 from labkit.record.store import read_record
+from labkit.workloads.checkpoint_files import verify
 from labkit.workloads.resumable import random_state, set_random_state
 
 pytestmark = pytest.mark.ranks
@@ -86,6 +87,8 @@ def test_full_state_goes_on_to_the_bit(run, ranks, how, resumed):
     assert (value(record, "restarts"), value(record, "resumed_at")) == (1, resumed)
     done = 10 if how.get("kill") == "save" else how["kill_step"]
     assert value(record, "lost_steps") == done - resumed
+    # no rank went on with gradients that had not been summed
+    assert all(log.steps[-1].step <= done for logs in record.run.earlier for log in logs if log.steps)
     # a run from scratch has nothing to compare its state with, and that of a killed save was told before it
     assert states_not_restored(record.run) in ([], None)
 
@@ -399,7 +402,8 @@ def kill_again_and_again(total: int, each: int, tmp_path, seed: int = 0) -> dict
                          record_dir=folder, seed=count["runs"], **SMALL)  # fmt: skip
         fired = sum(1 for attempt in attempts(record.run) for _ in attempt.events("fault"))
         assert is_to_the_bit(record), planned
-        assert not list(folder.glob("variant/storage/full/.*"))
+        kept = sorted(folder.glob("variant/storage/full/step-*"))
+        assert [verify(path).step for path in kept][-2:] == [18, 21]  # all are whole, and the last is the last step's
         of_run = {"kills": fired, "runs": 1, "attempts": record.run.attempts}
         count = {name: count[name] + number for name, number in of_run.items()}
     left = [p for p in psutil.Process(forkserver.server_pid()).children() if p.status() != psutil.STATUS_ZOMBIE]

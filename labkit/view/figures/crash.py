@@ -100,6 +100,8 @@ def departure(*records: Record) -> Picture:
     left.plot(list(reference), list(reference.values()), color=palette.GREY, linewidth=4, alpha=0.5, label=REFERENCE)
     floor = 1e-9
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
+        left_out = str(record.config.get("leave_out", "nothing"))
+        name = name if left_out == "nothing" else f"{record.variant} without {left_out}"
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
         own, other = global_losses(record.run), global_losses(_reference(record))
         left.plot(list(own), list(own.values()), label=name, linewidth=1.4, **style)

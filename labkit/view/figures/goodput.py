@@ -52,7 +52,8 @@ def goodput_against_interval(*records: Record) -> Picture:
         axis.axvline(young, linewidth=1, **style)
         axis.annotate(f"√(2CM) = {_time(young)}", (young, goodput(young, costs)), xytext=(6, 8 + 12 * index),
                       textcoords="offset points", fontsize=8.5, color=colour)  # fmt: skip
-        measured = f"save {_time(costs.save)}, restart {_time(costs.restart)} (measured)"
+        restart = f"restart {_time(costs.restart)}" if costs.restart else "no restart seen"
+        measured = f"save {_time(costs.save)}, {restart} (measured)"
         failing = f"failure every {_time(costs.mtbf)} ({source})"
         chosen = f"Young's interval {_time(young)}, goodput there {goodput(young, costs):.1%}"
         words.append(f"{name}: {measured}, {failing}: {chosen}")
