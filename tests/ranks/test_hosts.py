@@ -99,11 +99,13 @@ def test_a_command_runs_in_its_host_and_only_hosts_of_one_set_reach_each_other(p
 
 
 def test_nothing_is_left_after_use_nor_after_an_error(permitted):
-    before, interfaces = stacks(), Path("/proc/self/net/dev").read_text().count(":")
+    interfaces = Path("/proc/self/net/dev").read_text().count(":")
     for failing in (False, True):
         try:
             with hosts(links(3, 3, "100mbit")) as up:
-                assert len(stacks() - before) == 1  # the holder's; the hosts' are held open, nobody is in them
+                holder = Path(f"/proc/{up.seats.holder_pid}")
+                own = {os.readlink(holder / "ns/net"), *(os.readlink(holder / f"fd/{fd}") for fd in up.seats.fds)}
+                assert len(own) == 4 and os.readlink("/proc/self/ns/net") not in own
                 assert Path("/proc/self/net/dev").read_text().count(":") == interfaces
                 pid = up.seats.holder_pid
                 if failing:
@@ -111,7 +113,7 @@ def test_nothing_is_left_after_use_nor_after_an_error(permitted):
         except KeyError:
             assert failing
         assert not started_ticks(pid)
-        assert stacks() <= before
+        assert not own & stacks()
 
 
 OWNS = """
@@ -134,13 +136,14 @@ with hosts(links(2, 2, "100mbit")) as up:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_hosts_die_with_their_owner_however_it_ends(script, permitted, number):
-    before = stacks()
     process = script(OWNS)
     holder = int(process.stdout.readline())
-    assert stacks() - before
+    path = Path(f"/proc/{holder}")
+    own = {os.readlink(path / "ns/net"), *(os.readlink(link) for link in path.glob("fd/*") if "net:" in os.readlink(link))}
+    assert len(own) == 3 and own & stacks()  # ranks are in two of them
     process.send_signal(number)
     process.wait(timeout=60)
-    wait_until(lambda: not started_ticks(holder) and stacks() <= before, within_s=5, what="the end of the hosts")
+    wait_until(lambda: not started_ticks(holder) and not own & stacks(), within_s=20, what="the end of the hosts")
 
 
 def test_ranks_whose_hosts_are_taken_away_end_with_a_named_error(folder, permitted):
