@@ -216,6 +216,7 @@ def test_an_ordinary_user_has_hosts_too(permitted, tmp_path):
         paths = [here / "labkit", here / "labkit" / "tests" / "ranks", here / "packages"]
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", AS_USER],
+            cwd=here,  # the present folder may be closed to that user
             env={
                 "PATH": "/usr/bin:/bin",
                 "HERE": str(here),
