@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -187,6 +188,23 @@ class LabSpec:
     def configure(self, variant: Variant, settings: Mapping[str, Any]) -> Any:
         """The configuration of one run: the lab's defaults, the variant's, then what the caller set, all checked."""
         return configure(self.config, {**variant.defaults, **settings})
+
+
+def later(where: str, package: str) -> Callable[..., Any]:
+    """The function that `where` names ("...record.measures:data_measures"), its module loaded at the first call.
+
+    So a lab is listed without what it needs to run.
+
+    Args:
+        where: a module, with the dots of an import from `package`, a colon, and the function's name.
+        package: the lab's `__name__`.
+    """
+    module, _, name = where.partition(":")
+
+    def call(*arguments: Any) -> Any:
+        return getattr(importlib.import_module(module, package), name)(*arguments)
+
+    return call
 
 
 def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None, choices: tuple = ()) -> Any:

@@ -50,15 +50,22 @@ def imports_of(path: Path) -> set[str]:
     inside = ("labkit", *path.relative_to(PACKAGE).with_suffix("").parts)
     package = inside[:-1]
     found = set()
+
+    def absolute(level: int, module: str) -> str:
+        base = package[: len(package) - level + 1] if level else ()
+        return ".".join([*base, *module.split(".")]).strip(".")
+
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "labkit"}
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            module = absolute(node.level, node.module or "")
             if module.split(".")[0] == "labkit":
                 is_package = (ROOT / module.replace(".", "/")).is_dir()
                 found |= {f"{module}.{alias.name}" for alias in node.names} if is_package else {module}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "later":
+            where = ast.literal_eval(node.args[0]).partition(":")[0]  # loaded at the first call
+            found.add(absolute(len(where) - len(where.lstrip(".")), where.lstrip(".")))
     return {name.removeprefix("labkit.") for name in found if name != "labkit"}
 
 

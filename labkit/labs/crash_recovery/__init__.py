@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...record.departures import STATES
-from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 NUM_DIGITS = 1797
 KILLS = ("rank", "save", "all", "node", "none")
@@ -83,24 +83,6 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
     return programs.plan(variant, config, ranks)
 
 
-def _check(function: Callable[..., Any], lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(function, lab)
-
-
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record import measures_crash
-
-    return measures_crash.crash_measures(record)
-
-
-def _source(variant: str) -> str:
-    from . import programs
-
-    return programs.source(variant)
-
-
 SPEC = LabSpec(
     number=8,
     slug="crash-recovery",
@@ -113,8 +95,8 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("lost-work", "resume-departs", "single-path", "local-disk", "checkpoint-interval"),
     plan=plan,
-    measures=_measures,
-    source=_source,
+    measures=later("...record.measures_crash:crash_measures", __name__),
+    source=later(".programs:source", __name__),
     figures=("crash-timeline", "departure", "ablation", "goodput"),
     controls=("kill", "kill_step", "kill_rank", "interval"),
     exact_measures=("restarts", "lost_steps", "resumed_at", "departs_at", "weights_equal_uninterrupted"),
@@ -128,6 +110,6 @@ SPEC = LabSpec(
             "first is loaded before the loader starts, the second after it."
         ),
         signature="class MyTraining(Training):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 NUM_DIGITS = 1797
 
@@ -53,24 +53,6 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
     return programs.plan(variant, config, ranks)
 
 
-def _check(function: Callable[..., Any], lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(function, lab)
-
-
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record import measures
-
-    return measures.data_measures(record)
-
-
-def _source(variant: str) -> str:
-    from . import programs
-
-    return programs.source(variant)
-
-
 SPEC = LabSpec(
     number=3,
     slug="duplicate-data",
@@ -83,8 +65,8 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("rank-duplicates", "worker-duplicates", "coverage", "order", "validation-leak"),
     plan=plan,
-    measures=_measures,
-    source=_source,
+    measures=later("...record.measures:data_measures", __name__),
+    source=later(".programs:source", __name__),
     figures=("who-read-what", "coverage", "timeline", "loss"),
     controls=("batch", "num_samples"),
     exact_measures=("samples_per_epoch", "unique_samples", "copies_max", "padding", "order_repeats"),
@@ -96,6 +78,6 @@ SPEC = LabSpec(
             "each epoch, whatever the size of the data."
         ),
         signature="def my_loader(data, rank, world_size, batch, seed, epoch):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

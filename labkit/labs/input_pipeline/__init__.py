@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 NUM_DIGITS = 1797
 
@@ -72,30 +72,6 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
     return programs.plan(variant, config, ranks)
 
 
-def _check(function: Callable[..., Any], lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(function, lab)
-
-
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record import measures_input
-
-    return measures_input.input_measures(record)
-
-
-def _invariants(record: Any) -> list[str]:
-    from ...record import measures_input
-
-    return measures_input.input_invariants(record)
-
-
-def _source(variant: str) -> str:
-    from . import programs
-
-    return programs.source(variant)
-
-
 SPEC = LabSpec(
     number=7,
     slug="input-pipeline",
@@ -108,12 +84,12 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("starved-input", "cross-process-lock", "saturated-store", "needless-workers"),
     plan=plan,
-    measures=_measures,
-    source=_source,
+    measures=later("...record.measures_input:input_measures", __name__),
+    source=later(".programs:source", __name__),
     figures=("saw-tooth", "data-beside-compute", "speed-up", "store-rate", "timeline", "loss"),
     controls=("prep", "prep_ms", "compute_ms", "workers", "prefetch", "batch", "store_mbit"),
     timed_detectors=("starved-input", "cross-process-lock", "saturated-store", "needless-workers"),
-    invariants=_invariants,
+    invariants=later("...record.measures_input:input_invariants", __name__),
     simulated=("the device: a step waits until compute_ms are over, so that ranks do not compete for this machine's cores",),
     needs_gpu=("copies from pinned memory", "decoding on the device"),
     exercise=Exercise(
@@ -123,6 +99,6 @@ SPEC = LabSpec(
             "is one pass over it, and `set_epoch` of its sampler is called for you."
         ),
         signature="def my_loader(data, rank, world_size, batch, seed):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, later, setting
 
 TUNED = {"batch": 4, "attention": "sdpa", "recompute": False, "data": "real", "data_wait_ms": 0.0}
 """The tuned end of the ladder; precision and compilation stay as the reader set them, for they do not pay everywhere."""
@@ -71,18 +71,6 @@ def _check(answers: Any, lab: Any) -> list[str]:
     return exercise.check(answers)
 
 
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record import measures_mfu
-
-    return measures_mfu.mfu_measures(record)
-
-
-def _source(variant: str) -> str:
-    from . import programs
-
-    return programs.source(variant)
-
-
 BILLION = {"layers": 20, "hidden": 2048, "heads": 16, "seq": 2048, "steps": 10, "precision": "bf16"}
 """A model of 1.0e9 matmul weights, for a GPU."""
 
@@ -109,8 +97,8 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("utilisation", "busy-not-useful", "flop-convention"),
     plan=plan,
-    measures=_measures,
-    source=_source,
+    measures=later("...record.measures_mfu:mfu_measures", __name__),
+    source=later(".programs:source", __name__),
     timed_detectors=("utilisation", "busy-not-useful"),
     captures=CAPTURES,
     needs_gpu=("fused attention kernels", "torch.compile where it pays", "a model of 1e9 weights", "tensor cores"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UsageError
-from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,24 +92,6 @@ def sweep_sizes(config: Config) -> list[float]:
     return list(dict.fromkeys(sizes))
 
 
-def _check(function: Callable[..., Any], lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(function, lab)
-
-
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record.summary_overlap import overlap_measures
-
-    return overlap_measures(record)
-
-
-def _source(variant: str) -> str:
-    from . import programs
-
-    return programs.source(variant)
-
-
 SPEC = LabSpec(
     number=5,
     slug="overlap",
@@ -132,8 +114,8 @@ SPEC = LabSpec(
     ),
     timed_detectors=("exposed-communication", "late-rank"),
     plan=plan,
-    measures=_measures,
-    source=_source,
+    measures=later("...record.summary_overlap:overlap_measures", __name__),
+    source=later(".programs:source", __name__),
     figures=("compute-over-comm", "compute-over-comm-run", "exposure", "bucket-sweep"),
     controls=("bucket_mb", "micro_batches", "batch"),
     exact_measures=("micro_batches", "reductions", "collectives_per_reduction", "gradient_bytes", "weights_equal_on_ranks"),
@@ -145,6 +127,6 @@ SPEC = LabSpec(
             "bucket_cap_mb in MiB so that the step is within 5 % of the best."
         ),
         signature="def my_bucket_mb(gradients, link):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

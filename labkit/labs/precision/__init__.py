@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UsageError
-from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,24 +80,6 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
     return programs.plan(variant, config)
 
 
-def _check(function: Callable[..., Any], lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(function, lab)
-
-
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record.summary_precision import precision_measures
-
-    return precision_measures(record)
-
-
-def _source(variant: str) -> str:
-    from . import loops
-
-    return loops.source(variant)
-
-
 SPEC = LabSpec(
     number=1,
     slug="precision",
@@ -120,8 +102,8 @@ SPEC = LabSpec(
     timed_detectors=("precision-speed",),
     needs_gpu=("the variant tf32", "what matrix units of a GPU gain in 16 bits"),
     plan=plan,
-    measures=_measures,
-    source=_source,
+    measures=later("...record.summary_precision:precision_measures", __name__),
+    source=later(".loops:source", __name__),
     figures=("loss-beside-fp32", "gradient-range", "zeros-and-scale", "precision-speed"),
     controls=("model", "optimizer", "lr", "loss_weight"),
     exact_measures=(
@@ -140,6 +122,6 @@ SPEC = LabSpec(
             "torch.amp.GradScaler for this device; `batches` gives (inputs, targets)."
         ),
         signature="def my_loop(model, optimizer, scaler, batches, device, config):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, later, setting
 
 NUM_DIGITS = 1797
 
@@ -93,24 +93,6 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
     return programs.plan(variant, config, ranks)
 
 
-def _check(function: Callable[..., Any], lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(function, lab)
-
-
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record import measures_staleness
-
-    return measures_staleness.staleness_measures(record)
-
-
-def _source(variant: str) -> str:
-    from . import programs
-
-    return programs.source(variant)
-
-
 SPEC = LabSpec(
     number=4,
     slug="stale-gradients",
@@ -124,8 +106,8 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("stale-gradients", "repeatable", "straggler"),
     plan=plan,
-    measures=_measures,
-    source=_source,
+    measures=later("...record.measures_staleness:staleness_measures", __name__),
+    source=later(".programs:source", __name__),
     figures=("who-computed-on-what", "staleness", "loss-both-ways", "stability"),
     controls=("lr", "momentum", "straggler", "bound"),
     exact_measures=("pushes", "mean_staleness_as_derived", "weights_repeat"),
@@ -139,6 +121,6 @@ SPEC = LabSpec(
             "along the way is at most `sharpness`: as large as is still safe, from the theory."
         ),
         signature="def my_lr(workers, sharpness):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..spec import Exercise, LabSpec, RunPlan, setting
+from ..spec import Exercise, LabSpec, RunPlan, later, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,30 +33,6 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
     return programs.plan(config, ranks)
 
 
-def _check(function: Callable[..., Any], lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(function, lab)
-
-
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record import measures_survey
-
-    return measures_survey.survey_measures(record)
-
-
-def _baseline(record: Any) -> Any:
-    from ...record import survey
-
-    return survey.baseline_of(record)
-
-
-def _invariants(record: Any) -> list[str]:
-    from ...record import measures_survey
-
-    return measures_survey.invariants(record)
-
-
 def _source(_variant: str) -> str:
     import inspect
 
@@ -77,11 +53,11 @@ SPEC = LabSpec(
     variants=(),
     detectors=("link-fit", "cores", "page-cache"),
     plan=plan,
-    measures=_measures,
+    measures=later("...record.measures_survey:survey_measures", __name__),
     source=_source,
     figures=("roofline", "link", "bandwidths", "repeats"),
-    baseline=_baseline,
-    invariants=_invariants,
+    baseline=later("...record.survey:baseline_of", __name__),
+    invariants=later("...record.measures_survey:invariants", __name__),
     needs_gpu=("tf32 products", "NCCL's link", "device memory's bandwidth"),
     simulated=("what the calculators predict for other sizes and numbers of ranks",),
     exercise=Exercise(
@@ -91,6 +67,6 @@ SPEC = LabSpec(
             "bandwidth cost the same."
         ),
         signature="def my_prediction(num_bytes, world_size, alpha_s, bytes_per_s):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...record.strategies import STRATEGIES
-from ..spec import Exercise, LabSpec, RunPlan, Variant, setting
+from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,24 +62,6 @@ def _check(function: Callable[..., Any], lab: Any) -> list[str]:
     return exercise.check(function)
 
 
-def _measures(record: Any) -> dict[str, Any]:
-    from ...record.summary_zero import zero_measures
-
-    return zero_measures(record)
-
-
-def _tables(record: Any) -> list[Any]:
-    from ...record.summary_zero import zero_tables
-
-    return zero_tables(record)
-
-
-def _source(variant: str) -> str:
-    from . import plans
-
-    return plans.source(variant)
-
-
 SPEC = LabSpec(
     number=6,
     slug="zero-stages",
@@ -95,9 +77,9 @@ SPEC = LabSpec(
     detectors=("wrong-stage", "optimizer-before-sharding", "per-rank-norm", "unequal-init"),
     timed_detectors=("wrong-stage",),
     plan=plan,
-    measures=_measures,
-    tables=_tables,
-    source=_source,
+    measures=later("...record.summary_zero:zero_measures", __name__),
+    tables=later("...record.summary_zero:zero_tables", __name__),
+    source=later(".plans:source", __name__),
     figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
     controls=("layers", "hidden", "room"),
     exact_measures=(
