@@ -112,14 +112,15 @@ class Lab:
         if faults and not self.spec.variants:
             raise UsageError(f"{self.spec.slug} is a survey, in which nothing is broken on purpose; leave faults out")
         place = outer_place()
+        count = _ranks(ranks, place, self.spec.ranks)
         request = Request(
-            ranks=_ranks(ranks, place, self.spec.ranks),
+            ranks=count,
             seed=_seed(seed),
             device=device,
             backend=backend,
             deadline_s=deadline_s,
             faults=faults,
-            links=_links(self.spec, place, _ranks(ranks, place, self.spec.ranks), hosts, link, latency_ms, emulate_link),
+            links=_links(self.spec, place, count, hosts, link, latency_ms, emulate_link),
             control=control,
             on_progress=on_progress,
         )

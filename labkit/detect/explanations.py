@@ -7,10 +7,13 @@ question here is whether one of these could have made what was read, chance incl
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from ..record.measures import Reads, filling, sampler_padding
+from ..record.schema import Run
+from .verdict import Verdict
 
 MEETINGS = 5.0
 """Chance events to expect before their absence is evidence: exp(-5) is 0.7 %."""
@@ -85,3 +88,14 @@ def with_replacement(seen: Reads, size: int | None) -> bool:
 def _surprise_of_no_repeat(draws: int, among: int) -> float:
     """-log of the chance that so many draws with replacement hold no repeat."""
     return -sum(math.log1p(-i / among) for i in range(draws)) if draws <= among else math.inf
+
+
+def nothing_to_reduce(run: Run, answer: Callable[..., Verdict]) -> Verdict:
+    """The verdict on a run that has one rank, or of which no DDP module was watched: no reduction can be counted."""
+    if run.world_size == 1:
+        return answer("not_applicable", cause="one rank reduces nothing", fix="run with 2 ranks or more")
+    return answer(
+        "not_applicable",
+        cause="no DDP module was watched",
+        fix="watch it with watch_ddp(ddp, probe, optimizer=optimizer)",
+    )

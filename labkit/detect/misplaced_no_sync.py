@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_overlap import Reductions, reductions, weights_equal_on_ranks
 from ..record.schema import Record
+from .explanations import nothing_to_reduce
 from .verdict import Verdict, answering
 
 NAME = "misplaced-no-sync"
@@ -19,15 +20,9 @@ _answer = answering(NAME, QUESTION)
 def detect(record: Record) -> Verdict:
     """Judge the run under study."""
     run = record.run
-    if run.world_size == 1:
-        return _answer("not_applicable", cause="one rank reduces nothing", fix="run with 2 ranks or more")
     done = reductions(run)
-    if done is None:
-        return _answer(
-            "not_applicable",
-            cause="no DDP module was watched",
-            fix="watch it with watch_ddp(ddp, probe, optimizer=optimizer)",
-        )
+    if done is None or run.world_size == 1:
+        return nothing_to_reduce(run, _answer)
     equal, where = weights_equal_on_ranks(run), str(run.fact("gradients_where", "")) or None
     evidence = _evidence(done, equal)
     if done.never:

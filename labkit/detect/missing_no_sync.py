@@ -10,6 +10,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_overlap import ddp_fact, exposure, reductions
 from ..record.schema import Record, Run
+from .explanations import nothing_to_reduce
 from .verdict import Verdict, answering
 
 NAME = "missing-no-sync"
@@ -20,15 +21,9 @@ _answer = answering(NAME, QUESTION)
 def detect(record: Record) -> Verdict:
     """Judge the run under study."""
     run = record.run
-    if run.world_size == 1:
-        return _answer("not_applicable", cause="one rank reduces nothing", fix="run with 2 ranks or more")
     done = reductions(run)
-    if done is None:
-        return _answer(
-            "not_applicable",
-            cause="no DDP module was watched",
-            fix="watch it with watch_ddp(ddp, probe, optimizer=optimizer)",
-        )
+    if done is None or run.world_size == 1:
+        return nothing_to_reduce(run, _answer)
     evidence = {
         "micro_batches": Quantity(done.passes, "backward passes a step"),
         "reductions": Quantity(done.reduced, "a step"),
