@@ -60,22 +60,10 @@ def run_optimizer_first(context: RankContext) -> None:
 
 def _watch_optimizer(context: RankContext, model: Any, optimizer: Any) -> None:
     """Train, and note which parameters the optimizer knows and how far the weights moved."""
-    task: Task = context.config
     before = full_weights(model)
     report_optimizer(context, model, optimizer)
     account = account_of(model, optimizer)
-    context.expect_steps(task.config.steps)
-    for _, (tokens, targets) in zip(
-        range(task.config.steps), batches(context, context.world_size, context.rank), strict=False
-    ):
-        context.probe.begin_step()
-        loss = loss_of(model(tokens), targets)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        model.zero_grad()
-        context.probe.scalar("loss_local", loss.item())
-        context.probe.end_step()
+    _train(context, model, optimizer)
     context.probe.event("memory", instant="step", **bytes_alive(account()))
     moved = max(float((after - old).abs().max()) for after, old in zip(full_weights(model), before, strict=True))
     context.probe.event("weights_moved", largest=moved)
@@ -89,10 +77,11 @@ def run_norm_of_shards(context: RankContext) -> None:
     model = model_of(context)
     _declare_trap(context, model, norm_of_shards)
     wrapped = FullyShardedDataParallel(model, device_id=context.device)
-    _clip_steps(context, wrapped, torch.optim.SGD(wrapped.parameters(), lr=task.config.lr), norm_of_shards)
+    _train(context, wrapped, torch.optim.SGD(wrapped.parameters(), lr=task.config.lr), norm_of_shards)
 
 
-def _clip_steps(context: RankContext, model: Any, optimizer: Any, clip: Any) -> None:
+def _train(context: RankContext, model: Any, optimizer: Any, clip: Any = None) -> None:
+    """The steps of a trap; with `clip`, gradients are clipped by it, and the norm that it gives is recorded."""
     task: Task = context.config
     context.expect_steps(task.config.steps)
     for _, (tokens, targets) in zip(
@@ -101,10 +90,12 @@ def _clip_steps(context: RankContext, model: Any, optimizer: Any, clip: Any) -> 
         context.probe.begin_step()
         loss = loss_of(model(tokens), targets)
         loss.backward()
-        norm = clip(model)
-        context.probe.scalar("grad_norm", float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm))
+        if clip is not None:
+            norm = clip(model)
+            context.probe.scalar("grad_norm", float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm))
         optimizer.step()
         optimizer.zero_grad()
+        model.zero_grad()  # an optimizer need not know the model's parameters: that is one of the traps
         context.probe.scalar("loss_local", loss.item())
         context.probe.end_step()
 
@@ -119,17 +110,7 @@ def run_seeds_differ(context: RankContext) -> None:
     context.probe.digest("initial_weights", before)
     context.probe.digest("wrapped_weights", full_weights(model))
     optimizer = torch.optim.Adam(model.parameters(), lr=task.config.lr)
-    context.expect_steps(task.config.steps)
-    for _, (tokens, targets) in zip(
-        range(task.config.steps), batches(context, context.world_size, context.rank), strict=False
-    ):
-        context.probe.begin_step()
-        loss = loss_of(model(tokens), targets)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        context.probe.scalar("loss_local", loss.item())
-        context.probe.end_step()
+    _train(context, model, optimizer)
 
 
 def _declare_trap(context: RankContext, model: Any, function: Any) -> None:
