@@ -5,9 +5,10 @@ PYTEST = .venv/bin/python -m pytest
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= 2
 LAB_ARGS ?=
+SLIDES_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-deepspeed lab test notebooks bench soak lint clean distclean
+.PHONY: help setup setup-bench setup-deepspeed lab test notebooks slides bench soak lint clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +35,9 @@ test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passe
 
 notebooks: setup  ## execute the notebooks again and store their outputs
 	.venv/bin/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
+
+slides: setup  ## build the decks: build/slides, with a PDF each (SLIDES_ARGS="02_mfu --fresh" and the like are passed on)
+	.venv/bin/python slides/build_decks.py $(SLIDES_ARGS)
 
 bench: setup-bench  ## measure the speed of labkit itself
 	$(PYTEST) -m benchmark tests/benchmarks -s $(PYTEST_ARGS)

@@ -22,10 +22,10 @@ class Picture:
     def __init__(self, figure: Figure, alt: str) -> None:
         self.figure, self.alt = figure, alt
 
-    def png(self) -> bytes:
-        """The picture as PNG."""
+    def png(self, dpi: float = DPI) -> bytes:
+        """The picture as PNG, with `dpi` dots an inch of the figure's size."""
         buffer = io.BytesIO()
-        FigureCanvasAgg(self.figure).print_figure(buffer, format="png", dpi=DPI, metadata={"Description": self.alt})
+        FigureCanvasAgg(self.figure).print_figure(buffer, format="png", dpi=dpi, metadata={"Description": self.alt})
         return buffer.getvalue()
 
     def save(self, path: Path | str) -> None:
