@@ -31,7 +31,7 @@ lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the 
 	exec .venv/bin/jupyter-lab "$$@" $(LAB_ARGS) notebooks
 
 test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passed on)
-	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadscope $(PYTEST_ARGS)
 
 notebooks: setup  ## execute the notebooks again and store their outputs
 	.venv/bin/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb

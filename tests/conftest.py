@@ -1,6 +1,7 @@
 """CUDA is hidden from every test but those marked `gpu`, which run with --gpu only, on a machine that has one."""
 
 import os
+import re
 
 import pytest
 
@@ -16,20 +17,33 @@ def pytest_addoption(parser):
 
 
 # The slow ones first, so that workers end together.
-ORDER = ("notebooks", "ranks", "cli", "labs", "claims", "meta", "browser", "unit")
+ORDER = ("notebooks", "ranks", "labs", "slides", "browser", "cli", "claims", "meta", "unit")
 
 
-def group_of(item):
-    """What one worker runs together: a file, whose tests share records; of the notebooks' file, a notebook."""
-    folder, file = item.path.parent.name, item.path.name
-    notebook = getattr(item, "callspec", None) and item.callspec.params.get("path")
-    return f"{folder}/{file}" + (f"/{notebook.stem}" if folder == "notebooks" and notebook else "")
+def group_of(nodeid: str) -> str:
+    """What one worker runs together: a file, whose tests share records; of the notebooks' and decks' tests, a lab."""
+    file, _, test = nodeid.partition("::")
+    lesson = re.search(r"[\[-](\d\d_\w+)", test)
+    return f"{file} {lesson[1]}" if lesson else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """`--dist loadscope` with these groups, in the order of the tests, so that the slow ones start first."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
     places = {folder: place for place, folder in enumerate(ORDER)}
     items.sort(key=lambda item: min((places[part] for part in item.path.parts if part in places), default=len(ORDER)))
     wanted = config.getoption("--gpu")
