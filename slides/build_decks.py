@@ -43,7 +43,9 @@ def deck_names() -> list[str]:
     return sorted(names, key=lambda name: (name != "opening", name))
 
 
-def build(names: Sequence[str], out: Path, *, records: Path, quick: bool = False, fresh: bool = False) -> list[Path]:
+def build(
+    names: Sequence[str], out: Path, *, records: Path, quick: bool = False, fresh: bool = False, pdfs: bool = True
+) -> list[Path]:
     """Build decks as HTML.
 
     Args:
@@ -52,6 +54,7 @@ def build(names: Sequence[str], out: Path, *, records: Path, quick: bool = False
         records: the folder in which records wait for the next build.
         quick: small runs, as tests make them.
         fresh: make runs again that are kept.
+        pdfs: let the first page lead to PDFs; making them is `write_pdf`'s.
 
     Returns:
         the HTML files.
@@ -64,7 +67,7 @@ def build(names: Sequence[str], out: Path, *, records: Path, quick: bool = False
     if unknown:
         raise DeckError(f"no deck {unknown[0]!r}; there are: {', '.join(deck_names())}")
     build_from(HERE, names, out, records=records, quick=quick, fresh=fresh)
-    (out / "index.html").write_text(index_page(names, out), encoding="utf-8")
+    (out / "index.html").write_text(index_page(names, out, pdfs), encoding="utf-8")
     return [out / f"{name}.html" for name in names]
 
 
@@ -74,42 +77,49 @@ def build_from(
     """Let Sphinx make the decks `names` of a folder; its settings are this folder's."""
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-    _empty(out)
-    wanted = {"include_patterns": [f"{name}.md" for name in names], "root_doc": names[0]}
-    wanted |= {"decks_quick": quick, "decks_fresh": fresh, "decks_records": str(records.resolve())}
+    _refuse_other_things(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
     problems = io.StringIO()
-    with tempfile.TemporaryDirectory(prefix="labkit-decks-") as doctrees:
+    # Made beside its place, so that a build that fails leaves the one before as it was.
+    with tempfile.TemporaryDirectory(prefix=".labkit-decks-", dir=out.parent) as aside:
+        made, doctrees = Path(aside) / "decks", Path(aside) / "doctrees"
+        wanted = {"include_patterns": [f"{name}.md" for name in names], "root_doc": names[0]}
+        wanted |= {
+            "decks_quick": quick,
+            "decks_fresh": fresh,
+            "decks_records": str(records.resolve()),
+            "decks_out": str(made),
+        }
         try:
-            app = Sphinx(
-                source, HERE, out, doctrees, "revealjs", wanted, status=None, warning=problems, freshenv=True,
-                warningiserror=False,
-            )  # fmt: skip
-            app.build()
+            with patch_docutils(HERE), docutils_namespace():  # so that a process can build more than once
+                app = Sphinx(source, HERE, made, doctrees, "revealjs", wanted, status=None, warning=problems, freshenv=True)
+                app.build()
         except SphinxError as error:
             raise DeckError(f"{error}\n{problems.getvalue()}".strip()) from None
-    said = re.sub(r"\x1b\[[0-9;]*m", "", problems.getvalue()).strip()
-    if said:
-        raise DeckError(said)
-    for leftover in ("_sources", ".buildinfo", "objects.inv", "searchindex.js", "search.html", "genindex.html"):
-        path = out / leftover
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        said = re.sub(r"\x1b\[[0-9;]*m", "", problems.getvalue()).strip()
+        if said:
+            raise DeckError(said)
+        for leftover in ("_sources", ".buildinfo", "objects.inv", "searchindex.js", "search.html", "genindex.html"):
+            path = made / leftover
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if out.exists():
+            shutil.rmtree(out)
+        made.rename(out)
 
 
-def _empty(out: Path) -> None:
-    """Make room, and refuse to remove what is no build of decks."""
-    if out.exists() and any(out.iterdir()):
-        if not (out / "index.html").is_file() or not (out / "_static").is_dir():
-            raise DeckError(f"{out} holds other things than decks; give --out a new folder")
-        shutil.rmtree(out)
-    out.mkdir(parents=True, exist_ok=True)
+def _refuse_other_things(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "_static" / "deck.css").is_file())):
+        raise DeckError(f"{out} holds other things than decks; give --out a new folder")
 
 
-def index_page(names: Sequence[str], out: Path) -> str:
+def index_page(names: Sequence[str], out: Path, pdfs: bool) -> str:
     """The page that a presenter opens first."""
     titles = {name: html.escape(title_of(out / f"{name}.html")) for name in names}
     rows = "\n".join(
-        f'<li><a href="{name}.html">{title}</a> · <a href="pdf/{name}.pdf">PDF</a></li>' for name, title in titles.items()
+        f'<li><a href="{name}.html">{title}</a>' + f' · <a href="pdf/{name}.pdf">PDF</a>' * pdfs + "</li>"
+        for name, title in titles.items()
     )
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>labkit: the decks</title>
@@ -261,7 +271,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not wanted.no_pdf and chromium() is None:
             with browser():
                 pass
-        decks = build(wanted.decks, wanted.out, records=wanted.records, quick=wanted.quick, fresh=wanted.fresh)
+        pdfs = not wanted.no_pdf
+        decks = build(wanted.decks, wanted.out, records=wanted.records, quick=wanted.quick, fresh=wanted.fresh, pdfs=pdfs)
         complaints = broken_links(wanted.out)
         if not wanted.no_pdf:
             with browser() as running:

@@ -34,6 +34,7 @@ revealjs_script_conf = {
     "hash": True,
     "slideNumber": "c/t",
     "transition": "none",
+    "defaultTiming": 60,  # without it the presenter's view leaves the pace out; each slide has its own
     "navigationMode": "linear",
     "pdfSeparateFragments": False,
     "pdfMaxPagesPerSlide": 1,

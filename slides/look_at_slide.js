@@ -11,8 +11,8 @@
     const box = element.getBoundingClientRect();
     if (!box.width || !box.height) continue;
     const name = `<${element.tagName.toLowerCase()}>`;
-    const over = Math.max(
-      box.right - frame.left - width * scale, box.bottom - frame.top - height * scale, frame.left - box.left);
+    const right = Math.max(box.right, box.left + element.scrollWidth * scale);  // a line that does not break sticks out of its box
+    const over = Math.max(right - frame.left - width * scale, box.bottom - frame.top - height * scale, frame.left - box.left);
     if (over > 1) said.add(`${name} is cut off by ${Math.round(over / scale)} pixels`);
     if (foot && !foot.contains(element) && box.bottom > foot.getBoundingClientRect().top + 1)
       said.add(`${name} runs into the line of provenance`);

@@ -16,6 +16,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("decks_quick", False, "env")
     app.add_config_value("decks_fresh", False, "env")
     app.add_config_value("decks_records", "", "env")
+    app.add_config_value("decks_out", "", "env")
     directives.setup(app)
     maths.setup(app)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

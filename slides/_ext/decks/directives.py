@@ -111,7 +111,7 @@ class LabFigure(DeckDirective):
         fit(picture, width_px=width_px, height_px=height_px, px_per_inch=px_per_inch)
         png = picture.png(dpi=2 * px_per_inch)  # two dots a pixel, for large projectors
         name = f"{Path(self.env.docname).name}-{self.argument()}-{hashlib.sha256(png).hexdigest()[:8]}.png"
-        folder = Path(self.env.app.outdir) / "_figures"
+        folder = Path(self.config.decks_out) / "_figures"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(png)
         image = f'<img src="_figures/{name}" alt="{escape(picture.alt, quote=True)}" style="width:{width_px}px">'

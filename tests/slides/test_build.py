@@ -1,0 +1,248 @@
+"""What is wrong with a deck is an error of the build that names the place, what was given and what there is."""
+
+import shutil
+from pathlib import Path
+
+import build_decks
+import pytest
+from decks.fitting import LEAST_PX, fit
+from decks.records import Records, key_of
+from matplotlib.text import Text
+from slides_of_a_deck import slides_of
+
+import labkit.facade
+from labkit.errors import UnknownName
+from labkit.record import store
+
+pytestmark = [
+    pytest.mark.ranks,
+    pytest.mark.filterwarnings("ignore:.*(sphinx_revealjs|myst_parser).*:PendingDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+RECORDS = """```{lab-records} duplicate-data
+broken: {ranks: 2, num_samples: 64, epochs: 1}
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return tmp_path_factory.mktemp("records")
+
+
+@pytest.fixture
+def deck(tmp_path, kept):
+    """Builds a deck of the text given; returns its HTML file."""
+
+    def made(text: str, records: str = RECORDS) -> Path:
+        source = tmp_path / "source"
+        shutil.rmtree(source, ignore_errors=True)
+        source.mkdir()
+        (source / "one.md").write_text(f"{records}\n# One\n\n## Slide\n\n{text}\n")
+        build_decks.build_from(source, ["one"], tmp_path / "out", records=kept)
+        (tmp_path / "out" / "index.html").write_text("")
+        return tmp_path / "out" / "one.html"
+
+    return made
+
+
+def refusal(deck, text: str, records: str = RECORDS) -> str:
+    with pytest.raises(build_decks.DeckError) as caught:
+        deck(text, records)
+    assert "one.md:" in str(caught.value), "the place is named"
+    return str(caught.value)
+
+
+WRONG = {
+    "no such figure": ("```{lab-figure} who-read-wat\n```", ["who-read-wat", "who-read-what", "coverage"]),
+    "no such choice": ("```{lab-figure} loss\n:choices: {colour: red}\n```", ["colour"]),
+    "no such record": ("```{lab-figure} loss\n:records: brokn\n```", ["brokn", "broken"]),
+    "a figure without a name": ("```{lab-figure}\n```", ["lab-figure wants a name"]),
+    "no such measure": ("{measure}`broken.coverag`", ["coverag", "coverage"]),
+    "a number without a record": ("{measure}`coverage`", ["record.measure", "coverage"]),
+    "a ratio of words": ("{measure}`broken.key / broken.coverage`", ["measure"]),
+    "no such measure in a table": ("```{lab-measures}\n:measures: coverag\n```", ["coverag", "coverage"]),
+    "no such detector": ("```{lab-verdict} duplicates\n```", ["duplicates", "rank-duplicates"]),
+    "no such evidence": ("```{lab-verdict} rank-duplicates\n:evidence: size\n```", ["size"]),
+    "no such table": ("```{lab-table} Anything\n```", ["Anything"]),
+    "no such variant": ("```{lab-diff} broken fixd\n```", ["fixd", "fixed"]),
+    "a diff of one": ("```{lab-diff} broken\n```", ["two variants"]),
+    "notes without minutes": ("```{notes}\nSay it.\n```", ["notes wants a name"]),
+    "notes of an hour": ("```{notes} 60\nSay it.\n```", ["at most 30", "60"]),
+    "an answer and no reply": ("```{notes} 1\n:::{expects} Seven\n:::\n```", ["Seven", "what to say"]),
+    "a broken formula": (r"$a_b_c$", ["a_b_c", "DoubleSubscripts"]),
+    "a link to no file": ("[the next](nothing.md)", ["nothing.md"]),
+    "a picture that is not there": ("![a picture](nothing.png)", ["nothing.png"]),
+    "a block that is unknown": ("```{lab-figre} loss\n```", ["lab-figre"]),
+}
+
+
+@pytest.mark.parametrize(("text", "named"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_named(deck, text, named):
+    said = refusal(deck, text)
+    assert all(word in said for word in named), said
+
+
+@pytest.mark.parametrize(
+    ("records", "named"),
+    [
+        ("", ["lab-records"]),
+        ("```{lab-records} duplicate-dat\nbroken: {}\n```\n", ["duplicate-dat", "duplicate-data"]),
+        ("```{lab-records} duplicate-data\nbroken: {rank: 2}\n```\n", ["rank"]),
+        ("```{lab-records} duplicate-data\n- broken\n```\n", ["mapping"]),
+        ("```{lab-records} duplicate-data\nbroken: {\n```\n", ["YAML"]),
+        ("```{lab-records} duplicate-data\nthere: {recording: h900}\n```\n", ["h900"]),
+    ],
+    ids=["none", "lab", "setting", "list", "YAML", "recording"],
+)
+def test_records_that_cannot_be_are_refused(deck, records, named):
+    said = refusal(deck, "```{lab-figure} loss\n```", records)
+    assert all(word in said for word in named), said
+
+
+def test_what_a_deck_shows_is_what_the_record_says(deck, kept):
+    page = deck(
+        "It is {measure}`broken.coverage`, or {measure}`broken.coverage / broken.coverage` of it.\n\n"
+        "```{lab-measures}\n:measures: unique_share_of_global_batch\n```\n\n```{lab-verdict} rank-duplicates\n```\n\n"
+        "```{lab-diff} broken fixed\n```\n\n$a^2$\n\n```{notes} 1.5\n:::{expects} Four\nNo.\n:::\n```\n"
+    )
+    slide = slides_of(page)[1]
+    record = store.read_record(next(kept.rglob("record.json")))
+    measures = labkit.lab("duplicate-data").measures(record)
+    assert f"It is {measures['coverage']}, or 1 of it." in slide.text
+    assert str(measures["unique_share_of_global_batch"]) in slide.text
+    assert "✗ found" in slide.text and "+ sampler" in slide.text.replace("DistributedSampler", "sampler")
+    assert "<math" in slide.html and "Four" in slide.notes and slide.minutes == 1.5
+    assert record.provenance.label() in slide.text
+
+
+def test_a_figure_prints_its_provenance_itself_and_the_foot_does_not_repeat_it(deck):
+    with_figure = slides_of(deck("It is {measure}`broken.coverage`.\n\n```{lab-figure} loss\n```\n"))[1]
+    assert "2 ranks" in with_figure.images[0] and "provenance" not in with_figure.html
+
+
+def test_labels_of_a_figure_grow_to_what_the_last_row_reads(kept, deck):
+    deck("Nothing.")
+    record = store.read_record(next(kept.rglob("record.json")))
+    picture = labkit.lab("duplicate-data").figure("loss", record)
+    before = min(text.get_fontsize() for text in picture.figure.findobj(Text) if text.get_text())
+    fit(picture, width_px=1000, height_px=500, px_per_inch=100)
+    sizes = [text.get_fontsize() for text in picture.figure.findobj(Text) if text.get_text()]
+    assert before < LEAST_PX / 100 * 72 <= min(sizes) + 1e-9
+    assert tuple(picture.figure.get_size_inches()) == (10.0, 5.0)
+
+
+# ---- Records wait for the next build
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The runs that were made."""
+    runs = []
+    real = labkit.facade.Lab.run
+    monkeypatch.setattr(labkit.facade.Lab, "run", lambda self, *a, **k: runs.append(k) or real(self, *a, **k))
+    return runs
+
+
+PLAN = {"broken": {"ranks": 2, "num_samples": 64, "epochs": 1, "quick": {"num_samples": 32}}}
+
+
+def test_a_record_is_made_once_and_again_when_it_is_asked_for_otherwise(tmp_path, counted):
+    for _ in range(2):
+        Records("duplicate-data", PLAN, kept=tmp_path, quick=False, fresh=False)
+    assert [run["num_samples"] for run in counted] == [64]
+    Records("duplicate-data", PLAN, kept=tmp_path, quick=True, fresh=False)
+    assert [run["num_samples"] for run in counted] == [64, 32]
+    Records("duplicate-data", PLAN, kept=tmp_path, quick=False, fresh=True)
+    assert [run["num_samples"] for run in counted] == [64, 32, 64]
+
+
+def test_a_record_is_made_again_when_the_code_changed(monkeypatch):
+    before = key_of({"variant": "broken"})
+    assert key_of({"variant": "broken"}) == before
+    monkeypatch.setattr("decks.records.package_digest", lambda: "other")
+    assert key_of({"variant": "broken"}) != before
+
+
+def test_a_build_that_was_interrupted_leaves_nothing_that_counts(tmp_path, counted):
+    Records("duplicate-data", PLAN, kept=tmp_path, quick=True, fresh=False)
+    next(tmp_path.rglob("record.json")).unlink()
+    Records("duplicate-data", PLAN, kept=tmp_path, quick=True, fresh=False)
+    assert len(counted) == 2
+
+
+def test_a_recording_that_is_shipped_is_taken_as_it_is(tmp_path, counted, monkeypatch):
+    folder = tmp_path / "recordings" / "duplicate-data" / "on-a-gpu"
+    labkit.lab("duplicate-data").run("broken", ranks=2, num_samples=32, epochs=1, record_dir=folder)
+    monkeypatch.setattr("labkit.capture.data_folder", lambda: tmp_path)
+    records = Records("duplicate-data", {"gpu": {"recording": "on-a-gpu"}}, kept=tmp_path, quick=False, fresh=False)
+    assert records.record("gpu").folder == folder and len(counted) == 1
+    with pytest.raises(UnknownName, match="on-a-gpu"):
+        Records("duplicate-data", {"gpu": {"recording": "other"}}, kept=tmp_path, quick=False, fresh=False)
+
+
+# ---- The command
+
+
+def test_an_unknown_deck_is_refused_with_the_decks_there_are(tmp_path, capsys):
+    assert build_decks.main(["02_mfo", "--out", str(tmp_path / "new"), "--no-pdf"]) == 1
+    said = capsys.readouterr().err
+    assert "02_mfo" in said and "02_mfu" in said
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("years")
+    assert build_decks.main(["02_mfu", "--out", str(tmp_path), "--no-pdf"]) == 1
+    assert str(tmp_path) in capsys.readouterr().err and (tmp_path / "thesis.tex").read_text() == "years"
+
+
+def test_without_a_browser_it_says_what_to_do_before_anything_runs(tmp_path, capsys, monkeypatch, counted):
+    monkeypatch.setattr(build_decks, "chromium", lambda: None)
+    assert build_decks.main(["02_mfu", "--out", str(tmp_path / "new")]) == 1
+    assert "--no-pdf" in capsys.readouterr().err and counted == [] and not (tmp_path / "new").exists()
+
+
+def test_the_command_builds_a_folder_to_carry(tmp_path, capsys):
+    out = tmp_path / "carry"
+    arguments = ["03_duplicate_data", "--out", str(out), "--records", str(tmp_path / "records"), "--quick", "--no-pdf"]
+    assert build_decks.main(arguments) == 0
+    assert "index.html" in capsys.readouterr().out
+    index = (out / "index.html").read_text()
+    assert "03_duplicate_data.html" in index and "pdf/" not in index
+    assert {path.suffix for path in out.iterdir()} <= {".html", ""}
+    assert build_decks.main(arguments) == 0, "a build takes the place of an earlier one"
+
+
+# ---- The look at every slide
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\n".join(f"- line {line}" for line in range(14)), "is cut off"),
+        ("<p style='white-space:nowrap'>" + "a long line " * 20 + "</p>", "is cut off"),
+        ("<img src='nothing.png' alt='' width='100' height='100'>", "nothing.png is missing"),
+        ("<p style='font-size:9px'>small print</p>", "letters of 9px: small print"),
+        ("<img src='http://127.0.0.1:9/x.png' alt=''>", "asks the network for http://127.0.0.1:9/x.png"),
+        ("<script>throw new Error('oops')</script>", "script error: oops"),
+        ("It is {measure}`broken.coverage`.\n\n" + "\n".join(f"- line {n}" for n in range(10)), "the line of provenance"),
+    ],
+    ids=["tall", "wide", "missing", "small", "network", "script", "provenance"],
+)
+def test_the_look_sees_what_is_wrong_with_a_slide(deck, browser, text, said):
+    complaints = build_decks.look_at(browser, deck(text))
+    assert any(said in complaint for complaint in complaints), complaints
+
+
+@pytest.mark.browser
+def test_the_look_has_nothing_to_say_of_a_sound_slide_and_takes_its_picture(deck, browser, tmp_path):
+    assert build_decks.look_at(browser, deck("A line.\n\n```{lab-figure} loss\n:height: 400\n```\n"), tmp_path / "png") == []
+    assert [path.name for path in sorted((tmp_path / "png").iterdir())] == ["one-01.png", "one-02.png"]
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "a.html").write_text("<p id='here'><a href='#here'>1</a> <a href='#there'>2</a> <a href='b.html'>3</a></p>")
+    said = build_decks.broken_links(tmp_path)
+    assert len(said) == 2 and "#there" in said[0] and "b.html" in said[1]
