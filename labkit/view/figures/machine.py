@@ -90,9 +90,11 @@ def _draw_kernel(axis, operation: Operation) -> None:
     intensity = operation.flops / operation.num_bytes
     axis.plot([intensity], [operation.flops_per_s / GIGA], marker="o", color="black", markersize=4, zorder=4)
     name = operation.name.replace("matmul-", f"{operation.size}³ ")
+    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # a line may pass behind
     axis.annotate(
-        name, (intensity, operation.flops_per_s / GIGA), xytext=(5, -11), textcoords="offset points", fontsize=8, zorder=4
-    )
+        name, (intensity, operation.flops_per_s / GIGA), xytext=(5, -11), textcoords="offset points", fontsize=8, zorder=4,
+        bbox=paper,
+    )  # fmt: skip
 
 
 def link(*records: Record) -> Picture:
@@ -133,9 +135,27 @@ def link(*records: Record) -> Picture:
         axis.set_xticks([2**10, 2**14, 2**18, 2**22], ["1 KiB", "16 KiB", "256 KiB", "4 MiB"])
     left.set_ylabel("all-reduce, ms")
     right.set_ylabel("fit over measurement, % off")
-    left.legend(frameon=False, fontsize=8.5, title="band: the largest miss · dotted: α costs as much as β", title_fontsize=8)
+    _explain_link(figure, left)
     plain_axes(left, right)
-    return finish(figure, records, "All-reduce time by message size. " + "; ".join(words) + ".", top=0.98)
+    top = 0.92 - 0.05 * len(records)
+    return finish(figure, records, "All-reduce time by message size. " + "; ".join(words) + ".", top=top)
+
+
+def _explain_link(figure: Figure, axis) -> None:
+    """The legend, above the axes, where it meets no range: what was measured at the left, its fit at the right."""
+    lines, labels = axis.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda at: "measured" not in labels[at])
+    figure.legend(
+        [lines[at] for at in order],
+        [labels[at] for at in order],
+        loc="upper center",
+        ncols=2,
+        frameon=False,
+        fontsize=8.5,
+        title="band: the largest miss · dotted: α costs as much as β",
+        title_fontsize=8,
+        bbox_to_anchor=(0.5, 1.0),
+    )
 
 
 def bandwidths(*records: Record) -> Picture:
