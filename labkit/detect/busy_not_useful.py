@@ -7,8 +7,9 @@ shows 100 %. Waiting for data does not: nothing runs then.
 from __future__ import annotations
 
 from ..record.measures import Quantity
-from ..record.measures_mfu import busy_share, ceiling_flops, timed_steps, utilisation
+from ..record.measures_mfu import busy_share, ceiling, declares_flops, timed_steps, utilisation
 from ..record.schema import Record
+from .utilisation import DECLARE, MEASURE, NO_FLOPS
 from .verdict import Verdict, answering
 
 NAME = "busy-not-useful"
@@ -28,8 +29,10 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable", cause="the program did not record its processor time", fix="record the scalar cpu_s"
         )
-    if ceiling_flops(record) is None:
-        return _answer("not_applicable", cause="the record holds no measured ceiling", fix="run the lab, which measures one")
+    if not declares_flops(run):
+        return _answer("not_applicable", cause=NO_FLOPS, fix=DECLARE)
+    if ceiling(record) is None:
+        return _answer("not_applicable", cause="the record holds no measured ceiling", fix=MEASURE)
     busy, useful = busy_share(run), utilisation(record) or 0.0
     evidence = {
         "busy_share": Quantity(busy, "of the cores' time"),

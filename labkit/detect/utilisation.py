@@ -1,7 +1,8 @@
 """How much of what this device can do goes into the model?
 
-The share of the measured ceiling, with attention counted in full. The bands are those of practice: under 20 % something
-is wrong, over 30 % passes, over 45 % is tuned. What the spread of the steps leaves open between two bands is inconclusive.
+The share of the ceiling measured in the record, or by lab 00 on this machine, with attention counted in full. The bands are
+those of practice: under 20 % something is wrong, over 30 % passes, over 45 % is tuned. What the spread of the steps leaves
+open between two bands is inconclusive.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from ..record.measures import Quantity, lane_shares
 from ..record.measures_mfu import (
     busy_share,
-    ceiling_flops,
+    ceiling,
+    declares_flops,
     tokens_per_second,
     utilisation,
     utilisation_spread,
@@ -25,6 +27,10 @@ WRONG, PASSES = 0.20, 0.30
 FASTER = 1.5
 """A tuned run this many times as fast is a finding, whatever the band: more than steps vary on a noisy machine."""
 
+NO_FLOPS = "the program did not say what arithmetic a step needs"
+MEASURE = "run the lab, which measures one, or labkit bench, whose baseline is kept with every later run"
+DECLARE = "probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and probe.scalar('tokens', n) each step"
+
 WAITING = 0.5
 """Share of a step spent fetching from which on waiting for data is the cause."""
 
@@ -32,11 +38,14 @@ WAITING = 0.5
 def detect(record: Record) -> Verdict:
     """Judge the run under study against the ceiling and, where it was run, the tuned end of the ladder."""
     run = record.run
-    if ceiling_flops(record) is None:
+    if not declares_flops(run):
+        return _answer("not_applicable", cause=NO_FLOPS, fix=DECLARE)
+    best = ceiling(record)
+    if best is None:
         return _answer(
             "not_applicable",
             cause="the record holds no measured ceiling",
-            fix="run the lab, which measures one, or labkit bench",
+            fix=MEASURE,
         )
     value, spread = utilisation(record), utilisation_spread(record)
     if value is None or spread is None:
@@ -45,6 +54,7 @@ def detect(record: Record) -> Verdict:
     waiting = lane_shares(run.ranks[0]).get("data", 0.0)
     evidence = {
         "mfu": Quantity(value, "of the measured ceiling"),
+        "ceiling": Quantity(best.flops_per_s / 1e9, f"GFLOP/s, {best.said}"),
         "mfu_slow_steps": Quantity(low, "of the measured ceiling"),
         "mfu_fast_steps": Quantity(high, "of the measured ceiling"),
         "data_share": Quantity(waiting, "of step time"),

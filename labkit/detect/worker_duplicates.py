@@ -1,7 +1,8 @@
 """Does one rank read the same sample again and again within an epoch?
 
 An IterableDataset that does not ask which DataLoader worker it runs in is read whole by each: every sample comes as
-often as there are workers. Sampling with replacement repeats too, but unevenly; data with equal samples, too.
+often as there are workers. A loop that asks the loader for its first batch at every step reads that batch alone.
+Sampling with replacement repeats too, but unevenly; data with equal samples, too.
 """
 
 from __future__ import annotations
@@ -39,6 +40,17 @@ def detect(record: Record) -> Verdict:
     }
     if workers:
         evidence["workers"] = Quantity(int(workers), "a rank")  # pyright: ignore[reportArgumentType]
+    if seen.one_batch and times != workers:
+        steps = len(seen.batches[0])
+        return _answer(
+            "found",
+            evidence,
+            cause=f"every one of {steps} steps reads the same {len(seen.batches[0][0])} samples",
+            fix="make the iterator once an epoch (for batch in loader); next(iter(loader)) in the loop starts over each "
+            "time. Where one batch was chosen to see whether a model can learn it, this is expected",
+            where=where,
+            waste=1 - 1 / steps,
+        )
     # one a rank, where a loader evens the steps out, or what fills the last batches up
     allowed = max(seen.world_size, filling(seen, size))
     if seen.within_ranks <= allowed and (times or 1) == 1:

@@ -136,6 +136,14 @@ class Reads:
         full = self.full_steps[: len(shares)]
         return float(shares[full].mean() if full.any() else shares.mean())
 
+    @property
+    def one_batch(self) -> bool:
+        """Whether each rank read, at every step (of at least 3), the same batch of different samples."""
+        return bool(self.batches) and all(
+            len(b) >= 3 and len(np.unique(b[0])) > 1 and all(np.array_equal(np.sort(b[0]), np.sort(keys)) for keys in b[1:])
+            for b in self.batches
+        )
+
     @cached_property
     def identical_steps(self) -> float:
         """Share of steps in which all ranks read the same samples in the same order."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .flops import CAUSAL_ATTENTION, FULL_ATTENTION, NO_ATTENTION, flops_per_token, mfu
@@ -25,12 +27,35 @@ def period_s(run: Run) -> float:
     return float(np.median(np.diff(ends)) / 1e9) if len(ends) > 1 else float("nan")
 
 
-def ceiling_flops(record: Record) -> float | None:
-    """The best rate of the matrix products in FLOP/s, measured in this record; None where that was not run."""
+@dataclass(frozen=True)
+class Ceiling:
+    """The best that a device was seen to do.
+
+    Attributes:
+        flops_per_s: rate of the best matrix product in the run's precision.
+        said: which measurement that is.
+    """
+
+    flops_per_s: float
+    said: str
+
+
+def ceiling(record: Record) -> Ceiling | None:
+    """What a run's arithmetic is held against: the products measured in this record; else the machine's baseline, as lab 00
+    kept it, which ranks that share the cores share too; None where there is neither.
+    """
     run = record.runs.get("ceiling")
-    if run is None:
+    if run is not None:
+        flops_per_step = float(run.fact("flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
+        return Ceiling(flops_per_step / float(step_seconds(run).min()), "best matrix product")
+    kept, precision = record.baseline, str(record.run.fact("precision", ""))
+    if kept is None or precision not in kept.matmul_flops_per_s:
         return None
-    return float(run.fact("flops_per_step", 0.0)) / float(step_seconds(run).min())  # pyright: ignore[reportArgumentType]
+    sharing = record.run.world_size if kept.device_kind == "cpu" else 1
+    said = f"best matrix product of the baseline of {kept.date[:10]}" + (
+        f", of which a rank has 1/{sharing}" * (sharing > 1)
+    )
+    return Ceiling(kept.matmul_flops_per_s[precision] / sharing, said)
 
 
 def tokens_per_second(run: Run) -> float | None:
@@ -64,16 +89,21 @@ def flops_by_convention(run: Run) -> dict[str, float]:
     }
 
 
+def declares_flops(run: Run) -> bool:
+    """Whether the program said what its arithmetic is: without that, a ceiling alone says nothing."""
+    return bool(run.fact("matmul_params", 0) or run.fact("elementwise_flops_per_step", 0.0))
+
+
 def utilisation(record: Record, run: Run | None = None, convention: str = "attention") -> float | None:
-    """MFU of a run against the ceiling measured in its record, attention counted in full; None where it cannot be said."""
+    """MFU of a run against the ceiling of its record, attention counted in full; None where it cannot be said."""
     run = run or record.run
-    ceiling, tokens = ceiling_flops(record), tokens_per_second(run)
-    if ceiling is None:
+    best, tokens = ceiling(record), tokens_per_second(run)
+    if best is None or not declares_flops(run):
         return None
     if tokens is None:
         per_step = float(run.fact("elementwise_flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
-        return per_step / period_s(run) / ceiling
-    return mfu(tokens_per_s=tokens, flops_per_token=flops_by_convention(run)[convention], peak_flops=ceiling)
+        return per_step / period_s(run) / best.flops_per_s
+    return mfu(tokens_per_s=tokens, flops_per_token=flops_by_convention(run)[convention], peak_flops=best.flops_per_s)
 
 
 def utilisation_spread(record: Record) -> tuple[float, float] | None:
@@ -87,25 +117,25 @@ def utilisation_spread(record: Record) -> tuple[float, float] | None:
 
 
 def mfu_measures(record: Record) -> dict[str, Quantity]:
-    """The measures of the lab, by name. Every MFU is a share of the ceiling that was measured beside it."""
+    """The measures of the lab, by name. Every MFU is a share of a measured ceiling, its own or lab 00's."""
     run, found = record.run, {}
-    tokens, ceiling = tokens_per_second(run), ceiling_flops(record)
+    tokens, best = tokens_per_second(run), ceiling(record)
     found["step_time_s"] = Quantity(period_s(run), "s")
-    if ceiling is not None:
-        found["ceiling"] = Quantity(ceiling / 1e9, "GFLOP/s, best matrix product")
+    if best is not None:
+        found["ceiling"] = Quantity(best.flops_per_s / 1e9, f"GFLOP/s, {best.said}")
     if tokens is not None:
         flops = flops_by_convention(run)
         found["tokens_per_s"] = Quantity(tokens, "tokens/s")
         found["flops_per_token_6n"] = Quantity(flops["6n"] / 1e6, "MFLOP", "quoted formula")
         found["flops_per_token_attention"] = Quantity(flops["attention"] / 1e6, "MFLOP", "quoted formula")
         found["flops_per_token_counted"] = Quantity(flops["counted"] / 1e6, "MFLOP")
-        if ceiling is not None:
+        if best is not None:
             for name, convention in (("6n", "6n"), ("attention", "attention"), ("causal", "causal"), ("counted", "counted")):
                 if flops[convention] > 0:
                     found[f"mfu_{name}"] = Quantity(utilisation(record, convention=convention) or 0.0, "of the ceiling")
             if flops["executed"] > 0:
                 found["hfu"] = Quantity(utilisation(record, convention="executed") or 0.0, "of the ceiling")
-    elif ceiling is not None:
+    elif best is not None:
         found["mfu_attention"] = Quantity(utilisation(record) or 0.0, "of the ceiling")
     found["busy_share"] = Quantity(busy_share(run), "of the cores' time")
     found["data_share"] = Quantity(lane_shares(run.ranks[0]).get("data", 0.0), "of step time")

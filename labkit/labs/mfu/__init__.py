@@ -25,7 +25,7 @@ class Config:
     data_wait_ms: float = setting(0.0, "what each batch costs before it is ready, by waiting", low=0.0, high=60_000.0)
     compare: str = setting(
         "tuned",
-        "what is run beside: the tuned end of the ladder and the ceiling, the ceiling, or nothing",
+        "what is run beside: the tuned end of the ladder and the ceiling, the ceiling, or nothing (lab 00's is taken)",
         choices=("tuned", "ceiling", "nothing"),
     )
     layers: int = setting(2, "blocks", low=1, high=128)

@@ -58,7 +58,9 @@ def ladder(*records: Record) -> Picture:
 def _mfu(record: Record) -> float:
     value = utilisation(record)
     if value is None:
-        raise UsageError(f"{record.variant} holds no measured ceiling to compare with; run it through the lab mfu")
+        raise UsageError(
+            f"{record.variant} has no measured ceiling to compare with; run it through the lab mfu, or labkit bench first"
+        )
     return value
 
 

@@ -250,6 +250,22 @@ def test_data_that_really_repeat_are_not_taken_for_workers(content, how, ranks):
     assert not found["found"], found
 
 
+@by_ids_and_by_content
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("steps", [3, 12])
+def test_one_batch_read_at_every_step_is_named_as_what_it_is(steps, ranks, ids):
+    reading = [[share[:1] * steps for share in readings.fixed(97, ranks, 8)[0]]]
+    verdict = ask("worker-duplicates", reading, ids=ids, dataset_size=97)
+    assert (verdict.status, verdict.waste) == ("found", 1 - 1 / steps)
+    assert f"{steps} steps reads the same 8 samples" in verdict.cause and "next(iter(loader))" in verdict.fix
+
+
+def test_two_steps_or_batches_in_which_one_sample_differs_are_not_one_batch():
+    batch = list(range(8))
+    for reading in ([batch] * 2, [batch, batch, [*batch[:7], 9]]):
+        assert "the same 8 samples" not in ask("worker-duplicates", [[reading]], dataset_size=97).cause
+
+
 def test_a_few_equal_samples_among_many_are_clear():
     given = {"ids": False, "content": lambda i: content_of(max(i, 2))}
     assert only(statuses("worker-duplicates", readings.fixed, 1, sizes=(301, 600), **given)) == "clear"

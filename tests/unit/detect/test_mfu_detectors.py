@@ -1,11 +1,15 @@
 """Each detector of the mfu lab four ways, on records made by hand."""
 
+import msgspec
 import pytest
 
 from labkit.detect import busy_not_useful, flop_convention, utilisation
+from labkit.record.measures_mfu import mfu_measures
 from labkit.record.schema import Run, Span, Step
+from labkit.record.survey import baseline_of
 
 from ..builders import head, record_of
+from ..surveys import survey
 
 FLOPS = {"matmul_params": 1000, "layers": 1, "hidden": 10, "seq": 100, "counted_flops_per_token": 18000.0,
          "executed_flops_per_token": 18000.0}  # fmt: skip
@@ -64,6 +68,34 @@ def test_the_waste_is_the_time_that_the_tuned_run_does_not_need():
 def test_without_a_ceiling_there_is_no_share_of_it():
     assert utilisation.detect(record_of(run_of([1.0, 1.0]))).status == "not_applicable"
     assert busy_not_useful.detect(record_of(run_of([1.0, 1.0]))).status == "not_applicable"
+
+
+def kept(**changes):
+    """A record without a ceiling of its own, on a machine whose baseline is kept."""
+    record = record_of(run_of([1.0] * 4, **{"precision": "fp32", **changes}))
+    rates = {"fp32": 100 * PER_TOKEN / 0.05, "bf16": 100 * PER_TOKEN / 0.5}
+    baseline = baseline_of(survey())
+    assert baseline is not None
+    kept_then = msgspec.structs.replace(baseline, matmul_flops_per_s=rates, date="2026-11-01T12:00:00+00:00")
+    return msgspec.structs.replace(record, baseline=kept_then)
+
+
+def test_without_a_ceiling_of_its_own_a_run_is_held_against_the_kept_baseline():
+    verdict = utilisation.detect(kept())
+    assert verdict.status == "found" and verdict.evidence["mfu"].value == pytest.approx(0.05)
+    assert "baseline of 2026-11-01" in verdict.evidence["ceiling"].unit
+    assert mfu_measures(kept())["mfu_attention"].value == pytest.approx(0.05)
+    assert utilisation.detect(kept(precision="bf16")).evidence["mfu"].value == pytest.approx(0.5)
+
+
+def test_a_baseline_without_the_runs_precision_is_no_ceiling():
+    assert utilisation.detect(kept(precision="fp16")).status == "not_applicable"
+
+
+def test_a_program_that_does_not_say_its_flops_is_not_judged_by_a_baseline():
+    silent = kept(matmul_params=0)
+    assert [d.detect(silent).status for d in (utilisation, busy_not_useful)] == ["not_applicable"] * 2
+    assert "declare" in utilisation.detect(silent).fix
 
 
 @pytest.mark.parametrize(
