@@ -52,6 +52,7 @@ class Panel:
         self._thread: threading.Thread | None = None
         self._last_refresh = 0.0
         self._ran_with: dict[str, Any] = {}
+        self._refusal = ""  # why the last figure that was asked for could not be drawn
         self._controls = self._make_controls(settings)
         self._figure_name = widgets.Dropdown(options=list(lab.spec.figures), description="figure", style=_WIDE)
         self._run = widgets.Button(description="Run", icon="play", button_style="primary", tooltip="Run with these settings")
@@ -229,10 +230,13 @@ class Panel:
             picture = figure(str(self._figure_name.value))(self.record)
         except LabkitError as error:
             self._image.layout.display = "none"
-            self._state.value = html.escape(str(error))
+            self._state.value = self._refusal = html.escape(str(error))
             return
         self._image.value = picture.png()
         self._image.layout.display = ""
+        if self._state.value == self._refusal:  # of another figure
+            self._state.value = "the figure is of these settings"
+            self._mark_stale()
 
     def _show_cost(self) -> None:
         waste = 0.0

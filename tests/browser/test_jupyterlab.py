@@ -11,7 +11,10 @@ import time
 import urllib.request
 from pathlib import Path
 
+import nbformat
 import pytest
+
+from labkit import labs
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = os.environ.get("CHROMIUM") or next(
@@ -19,6 +22,7 @@ CHROMIUM = os.environ.get("CHROMIUM") or next(
 )
 TOKEN = "a-token-for-this-test"
 MINUTE = 60_000
+PANELS = {spec.slug: spec for spec in labs.specs() if spec.variants}
 
 pytestmark = [
     pytest.mark.browser,
@@ -41,8 +45,11 @@ def free_port() -> int:
 
 @pytest.fixture
 def jupyter(tmp_path):
-    """A JupyterLab of its own on a copy of the notebooks; ended, with its kernels, afterwards."""
+    """A JupyterLab of its own on a copy of the notebooks: notebook -> address. Ended, with its kernels, afterwards."""
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    panels = [nbformat.v4.new_code_cell(f"import labkit\n\nlabkit.lab({slug!r}).panel()") for slug in PANELS]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=panels, metadata=kernel), tmp_path / "notebooks" / "panels.ipynb")
     port = free_port()
     env = {
         **os.environ,
@@ -61,7 +68,7 @@ def jupyter(tmp_path):
     server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     try:
         wait_for_server(f"http://127.0.0.1:{port}/api/status?token={TOKEN}", server)
-        yield f"http://127.0.0.1:{port}/lab/tree/03_duplicate_data.ipynb?token={TOKEN}"
+        yield lambda notebook: f"http://127.0.0.1:{port}/lab/tree/{notebook}.ipynb?token={TOKEN}"
     finally:
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -99,7 +106,7 @@ def page(tmp_path):
 
 
 def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_change(jupyter, page, tmp_path):
-    page.goto(jupyter)
+    page.goto(jupyter("03_duplicate_data"))
     page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
     kernel_is(page, "Idle")
 
@@ -133,6 +140,35 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
     stop.click()
     panel.get_by_text(re.compile(r"stopped after")).wait_for(timeout=MINUTE)
     assert run.is_enabled() and stop.is_disabled()
+
+
+def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page, tmp_path):
+    page.goto(jupyter("panels"))
+    page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
+    kernel_is(page, "Idle")
+    run_all_cells(page)
+    for slug, spec in PANELS.items():
+        panel = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.get_by_text(spec.question, exact=True))
+        scroll_until(page, panel)
+        panel.get_by_role("button", name="Run").click()
+        panel.get_by_text(re.compile(r"^(done in |✗ the run failed|✗ labkit itself)")).wait_for(timeout=MINUTE)
+        assert panel.get_by_text("✗ the run failed").count() + panel.get_by_text("labkit itself failed").count() == 0, slug
+        assert panel.get_by_text("✗ found").count() >= 1, f"{slug}: broken is found to be broken"
+        page.screenshot(path=tmp_path / f"{slug}.png")
+        image, state = panel.locator("img.widget-image"), panel.locator(".widget-html-content").nth(1)
+        assert image.is_visible(), slug
+        for name in spec.figures[1:]:
+            before = [image.get_attribute("src"), state.inner_text()]
+            panel.locator("select").last.select_option(name)
+            page.wait_for_function(DRAWN_OR_REFUSED, arg=[image.element_handle(), state.element_handle(), *before])
+            if not image.is_visible():
+                assert re.search(r"; (run|draw) ", state.inner_text()), (
+                    f"{slug} {name} says what to do: {state.inner_text()}"
+                )
+
+
+DRAWN_OR_REFUSED = """([image, state, src, text]) => image.offsetParent
+  ? image.src !== src && image.naturalWidth > 300 : state.innerText !== text"""
 
 
 def run_all_cells(page) -> None:

@@ -29,7 +29,7 @@ def ladder(*records: Record) -> Picture:
     """Left: MFU of each record, whiskers for the middle half of its steps, and how busy its cores were. Right: tokens/s."""
     need(records)
     names = names_of(records)
-    figure = Figure(figsize=(10.5, 1.6 + 0.5 * len(records)))
+    figure = Figure(figsize=(10.5, 1.7 + 0.5 * len(records)))
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(records))
     useful = np.array([_mfu(record) for record in records])
@@ -44,7 +44,8 @@ def ladder(*records: Record) -> Picture:
     left.xaxis.set_major_formatter(PercentFormatter(1.0))
     left.set_xlim(0, max(1.05, float(busy.max()) * 1.05))
     left.set_xlabel("share of the ceiling measured here")
-    left.legend(frameon=False, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.55 / len(records)), ncols=2)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncols=2, frameon=False, fontsize=8.5, bbox_to_anchor=(0.35, 1.0))
     tokens = [tokens_per_second(record.run) or 0.0 for record in records]
     bars = right.barh(places, tokens, 0.5, color=palette.SKY)
     right.bar_label(bars, [f"{value:,.0f}" if value else "trains nothing" for value in tokens], fontsize=8.5, padding=4)
@@ -52,7 +53,7 @@ def ladder(*records: Record) -> Picture:
     right.set_xlabel("tokens a second")
     plain_axes(left, right)
     words = "; ".join(f"{name}: MFU {value:.1%}, busy {b:.0%}" for name, value, b in zip(names, useful, busy, strict=True))
-    return finish(figure, records, f"The ladder. {words}.", top=0.97)
+    return finish(figure, records, f"The ladder. {words}.", top=1 - 0.3 / figure.get_figheight())
 
 
 def _mfu(record: Record) -> float:

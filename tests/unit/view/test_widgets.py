@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
+import labkit.view.widgets
 from labkit import labs
-from labkit.errors import RankFailed, RunStopped, UnknownName
+from labkit.errors import RankFailed, RunStopped, UnknownName, UsageError
 from labkit.facade import Lab
 from labkit.labs import spec
 from labkit.ranks.launch import Progress
@@ -118,3 +119,22 @@ def test_what_the_controls_of_every_panel_say_is_a_configuration_of_its_lab(slug
         for name, value in {**variant.defaults}.items():
             if name in own:
                 assert getattr(config, name) == value
+
+
+def test_why_a_figure_cannot_be_drawn_is_said_and_goes_when_another_one_is(broken, monkeypatch):
+    panel = Panel(QuickLab(with_settings(broken)))
+    press_run(panel)
+
+    def refuse(*records):
+        raise UsageError("the loss was not recorded; run fixed")
+
+    drawn = labkit.view.widgets.figure
+    monkeypatch.setattr("labkit.view.widgets.figure", lambda name: refuse if name == "loss" else drawn(name))
+    panel._figure_name.value = "loss"
+    assert panel._image.layout.display == "none" and "run fixed" in panel._state.value
+    panel._figure_name.value = "coverage"
+    assert panel._image.layout.display == "" and "run fixed" not in panel._state.value
+    panel._figure_name.value = "loss"
+    panel._controls["batch"].value = 16
+    panel._figure_name.value = "coverage"
+    assert "stale" in panel._state.value, "the figure is of other settings, and still says so"
