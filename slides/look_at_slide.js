@@ -7,13 +7,14 @@
   const foot = slide.querySelector('p.provenance');
   const said = new Set();
   for (const element of slide.querySelectorAll('*')) {
-    if (element.closest('aside.notes') || (element.closest('math') && element.tagName !== 'math')) continue;
+    if (element.closest('aside.notes')) continue;
     const box = element.getBoundingClientRect();
     if (!box.width || !box.height) continue;
     const name = `<${element.tagName.toLowerCase()}>`;
     const right = Math.max(box.right, box.left + element.scrollWidth * scale);  // a line that does not break sticks out of its box
     const over = Math.max(right - frame.left - width * scale, box.bottom - frame.top - height * scale, frame.left - box.left);
     if (over > 1) said.add(`${name} is cut off by ${Math.round(over / scale)} pixels`);
+    if (element.closest('math') && element.tagName !== 'math') continue;
     if (foot && !foot.contains(element) && box.bottom > foot.getBoundingClientRect().top + 1)
       said.add(`${name} runs into the line of provenance`);
     if (element.tagName === 'IMG' && !element.naturalWidth) said.add(`picture ${element.getAttribute('src')} is missing`);

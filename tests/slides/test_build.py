@@ -1,18 +1,22 @@
 """What is wrong with a deck is an error of the build that names the place, what was given and what there is."""
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import build_decks
 import pytest
 from decks.fitting import LEAST_PX, fit
 from decks.records import Records, key_of
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 from slides_of_a_deck import slides_of
 
 import labkit.facade
 from labkit.errors import UnknownName
 from labkit.record import store
+from labkit.view.picture import Picture
 
 pytestmark = [
     pytest.mark.ranks,
@@ -133,6 +137,28 @@ def test_labels_of_a_figure_grow_to_what_the_last_row_reads(kept, deck):
     assert tuple(picture.figure.get_size_inches()) == (10.0, 5.0)
 
 
+def test_what_an_axis_says_meets_nothing_beside_it(kept, deck):
+    deck("Nothing.")
+    record = store.read_record(next(kept.rglob("record.json")))
+    picture = labkit.lab("duplicate-data").figure("who-read-what", record, record)
+    said = picture.figure.axes[0].get_xlabel()
+    fit(picture, width_px=1000, height_px=500)
+    renderer = FigureCanvasAgg(picture.figure).get_renderer()
+    left, right = (axis.xaxis.label.get_window_extent(renderer) for axis in picture.figure.axes)
+    assert left.x1 < right.x0
+    assert picture.figure.axes[0].get_xlabel().split() == [word for word in said.split() if word != "·"]
+
+
+def test_numbers_below_an_axis_keep_apart():
+    figure = Figure(figsize=(10, 4))
+    axes = figure.subplots(1, 3)
+    axes[0].plot([0, 1_400_000], [0, 1])
+    fit(Picture(figure, ""), width_px=1000, height_px=400)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in axes[0].get_xticklabels() if text.get_text()]
+    assert len(boxes) > 1 and all(a.x1 < b.x0 for a, b in pairwise(boxes))
+
+
 # ---- Records wait for the next build
 
 
@@ -223,13 +249,14 @@ def test_the_command_builds_a_folder_to_carry(tmp_path, capsys):
     [
         ("\n".join(f"- line {line}" for line in range(14)), "is cut off"),
         ("<p style='white-space:nowrap'>" + "a long line " * 20 + "</p>", "is cut off"),
+        ("<p style='height:570px'></p>\n\n$$\\frac{a}{b}$$", "is cut off"),
         ("<img src='nothing.png' alt='' width='100' height='100'>", "nothing.png is missing"),
         ("<p style='font-size:9px'>small print</p>", "letters of 9px: small print"),
         ("<img src='http://127.0.0.1:9/x.png' alt=''>", "asks the network for http://127.0.0.1:9/x.png"),
         ("<script>throw new Error('oops')</script>", "script error: oops"),
         ("It is {measure}`broken.coverage`.\n\n" + "\n".join(f"- line {n}" for n in range(10)), "the line of provenance"),
     ],
-    ids=["tall", "wide", "missing", "small", "network", "script", "provenance"],
+    ids=["tall", "wide", "formula", "missing", "small", "network", "script", "provenance"],
 )
 def test_the_look_sees_what_is_wrong_with_a_slide(deck, browser, text, said):
     complaints = build_decks.look_at(browser, deck(text))

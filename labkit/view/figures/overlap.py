@@ -37,11 +37,12 @@ LANES = 3
 """All-reduces under way at one time that are drawn one above the other; more share the last line."""
 
 
-def compute_over_comm(*records: Record, step: int | str | None = None) -> Picture:
+def compute_over_comm(*records: Record, step: int | str | None = None, numbers: bool = True) -> Picture:
     """One step on each rank: computing above, collectives below, in milliseconds.
 
     Args:
         step: the number of the step; None takes the middle one by duration; "all" draws the whole run.
+        numbers: whether collectives bear theirs.
     """
     need(records)
     tallest = max(record.run.world_size for record in records)
@@ -50,7 +51,8 @@ def compute_over_comm(*records: Record, step: int | str | None = None) -> Pictur
     words, longest = [], 0.0
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
         steps, said = _chosen(record, step, name)
-        longest = max(longest, _draw_steps(axis, record, steps, whole=step == "all"))
+        whole = step == "all"
+        longest = max(longest, _draw_steps(axis, record, steps, whole=whole, numbers=numbers and not whole))
         axis.set_title(f"{name}, {said}", loc="left", fontsize=11, fontweight="bold")
         words.append(f"{name}, {said}: {_words_of(exposure(record.run, [s for s in steps if not is_alone(s[0])]))}")
         plain_axes(axis)
@@ -100,7 +102,7 @@ def _chosen(record: Record, step: int | str | None, name: str) -> tuple[list[tup
     return found, f"step {step}"
 
 
-def _draw_steps(axis, record: Record, steps: list[tuple[Step, ...]], *, whole: bool) -> float:
+def _draw_steps(axis, record: Record, steps: list[tuple[Step, ...]], *, whole: bool, numbers: bool) -> float:
     """Draw every rank's spans; returns the width in ms."""
     offsets = aligned_offsets(record.run)
     origin = min(int(step.start_ns - offset) for of_ranks in steps for step, offset in zip(of_ranks, offsets, strict=True))
@@ -111,7 +113,7 @@ def _draw_steps(axis, record: Record, steps: list[tuple[Step, ...]], *, whole: b
             width = max(width, end)
             for edge in (begin, end):
                 axis.plot([edge, edge], [rank + 0.04, rank + 0.96], color=palette.LIGHT, linewidth=0.8, zorder=0)
-            _draw_spans(axis, rank, step, int(offset) + origin, whole)
+            _draw_spans(axis, rank, step, int(offset) + origin, whole, numbers)
     axis.set_ylim(record.run.world_size, 0)
     axis.set_yticks(
         np.arange(record.run.world_size) + 0.5, [f"rank {rank}" for rank in range(record.run.world_size)], fontsize=9
@@ -119,7 +121,7 @@ def _draw_steps(axis, record: Record, steps: list[tuple[Step, ...]], *, whole: b
     return width
 
 
-def _draw_spans(axis, rank: int, step: Step, origin: int, whole: bool) -> None:
+def _draw_spans(axis, rank: int, step: Step, origin: int, whole: bool, numbers: bool) -> None:
     pale = 0.25 if is_alone(step) else 1.0
     comm = sorted((span for span in step.spans if span.lane == "comm"), key=lambda span: span.start_ns)
     for span in step.spans:
@@ -132,7 +134,7 @@ def _draw_spans(axis, rank: int, step: Step, origin: int, whole: bool) -> None:
         lanes = LANES if not whole else 1
         height = 0.42 / lanes
         _bar(axis, span, origin, rank + 0.5 + min(lane, lanes - 1) * height, height * 0.9, pale)
-        if not whole and len(comm) <= 40:
+        if numbers and len(comm) <= 40:
             x = (span.start_ns - origin) / 1e6
             axis.text(x, rank + 0.5 + min(lane, lanes - 1) * height + height * 0.45, f"{number}", fontsize=6.5, va="center",
                       color="black", clip_on=True,
@@ -261,8 +263,8 @@ def _draw_sweep(axis, record: Record, tried: list[Tried], colour: str, name: str
         axis.plot(*curve, color=colour, linestyle="--", linewidth=1.6,
                   label=f"{source}: buckets that queue; link by its own all-reduces: {_link_words(link)}")  # fmt: skip
         axis.axhline(gradients.compute_s * 1e3, color=palette.GREY, linewidth=1, linestyle=":")
-        axis.text(counts[-1], gradients.compute_s * 1e3, "computing alone ", fontsize=8.5, va="top", ha="right",
-                  color=palette.GREY)  # fmt: skip
+        axis.annotate("computing alone", (counts[0], gradients.compute_s * 1e3), (0, -3), textcoords="offset points",
+                      fontsize=8.5, va="top", color=palette.GREY)  # fmt: skip
     return f"{name}: best {best.buckets} collectives, {best.median_s * 1e3:.0f} ms, one {medians[0]:.0f} ms"
 
 

@@ -5,6 +5,7 @@ Each function takes one or more records and returns a Picture. Each prints the p
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,13 @@ MAX_SLOTS = 16
 TIMELINE_STEPS = 6
 
 
-def who_read_what(*records: Record) -> Picture:
+def who_read_what(*records: Record, steps: int = MAX_STEPS) -> Picture:
     """A grid of ranks by steps: each square is a sample, its colour says how many ranks read it in the epoch.
 
     A dot marks a sample that another rank reads in the very same step. The number is the id of the batch's first sample.
+
+    Args:
+        steps: how many are drawn.
     """
     need(records)
     tallest = max(record.run.world_size for record in records)
@@ -36,7 +40,7 @@ def who_read_what(*records: Record) -> Picture:
     words = []
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
         seen = _reads(record)
-        _draw_grid(axis, seen)
+        _draw_grid(axis, seen, steps)
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
         share = seen.unique_share_of_global_batch
         axis.set_xlabel(
@@ -63,9 +67,9 @@ def _readers_label(readers: int, world_size: int) -> str:
     return f"by all {world_size}" if readers >= world_size else f"by {readers}" + ("" if readers == 2 else " or more")
 
 
-def _draw_grid(axis, seen: Reads) -> None:
+def _draw_grid(axis, seen: Reads, most: int) -> None:
     readers = dict(zip(seen.copies[0].tolist(), seen.ranks_reading.tolist(), strict=True))
-    steps = min(MAX_STEPS, max((len(b) for b in seen.batches), default=0))
+    steps = min(most, max((len(b) for b in seen.batches), default=0))
     columns = MAX_SLOTS // 2
     squares, colours, dots = [], [], []
     for step in range(steps):
@@ -223,9 +227,12 @@ def loss(*records: Record) -> Picture:
     for axis in (left, right):
         axis.set_ylabel("loss (mean of 5 steps)")
         axis.set_ylim(bottom=0)
-    left.legend(frameon=False, fontsize=8.5)
+    lines, labels = left.get_legend_handles_labels()
+    columns = min(3, len(labels))
+    figure.legend(lines, labels, loc="upper center", ncols=columns, frameon=False, fontsize=8.5)
     plain_axes(left, right)
-    return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=0.96)
+    top = 0.99 - 0.055 * math.ceil(len(labels) / columns)
+    return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=top)
 
 
 def _smooth(values: np.ndarray, width: int = 5) -> np.ndarray:

@@ -27,11 +27,14 @@ _LEVELS = ((0, palette.GREEN), (1, palette.BLUE), (2, palette.ORANGE), (4, palet
 """Staleness over what W workers cause on average, from which a colour begins: fresh, usual, older, far older."""
 
 
-def who_computed_on_what(*records: Record) -> Picture:
+def who_computed_on_what(*records: Record, versions: int = MAX_VERSIONS) -> Picture:
     """A row a worker; an arrow from the version that a gradient was computed on to the version that it was applied to.
 
     Versions are counted in updates of the weights, so the figure holds no time. A dot is a gradient that met the very
     weights that it was computed on.
+
+    Args:
+        versions: how many are drawn, if not more for the sake of many workers.
     """
     need(records)
     runs = [_pushes(record) for record in records]
@@ -39,7 +42,7 @@ def who_computed_on_what(*records: Record) -> Picture:
     figure, axes = side_by_side(records, width=6.4, height=1.7 + 0.42 * tallest)
     words = []
     for axis, of_run, name in zip(axes, runs, names_of(records), strict=True):
-        _draw_arrows(axis, of_run, tallest)
+        _draw_arrows(axis, of_run, tallest, versions)
         mean, most = float(of_run.staleness.mean()), int(of_run.staleness.max())
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
         axis.set_xlabel(f"version of the weights (updates so far)  ·  mean staleness {mean:.2f}, at most {most}", fontsize=9)
@@ -54,8 +57,8 @@ def who_computed_on_what(*records: Record) -> Picture:
     return finish(figure, records, "Which worker computed on which version. " + "; ".join(words) + ".", top=top)
 
 
-def _draw_arrows(axis, of_run: Pushes, tallest: int) -> None:
-    last = min(max(MAX_VERSIONS, VERSIONS_A_WORKER * len(of_run.workers)), int(of_run.pushed.max()))
+def _draw_arrows(axis, of_run: Pushes, tallest: int, versions: int) -> None:
+    last = min(max(versions, VERSIONS_A_WORKER * len(of_run.workers)), int(of_run.pushed.max()))
     shown = of_run.pushed <= last
     rows = of_run.workers[:MAX_WORKERS]
     for row, worker in enumerate(rows):
@@ -104,7 +107,7 @@ def staleness(*records: Record) -> Picture:
             shares = np.bincount(own, minlength=furthest + 1) / len(own)
             axis.bar(range(len(shares)), -0.78 * shares, 0.86, bottom=row + 0.42, color=palette.SKY, zorder=2)
             axis.plot([own.mean()] * 2, [row - 0.36, row + 0.42], color=palette.VERMILION, linewidth=1.8, zorder=3)
-            said = f"mean {own.mean():.2f}, {len(own)} gradients"
+            said = f"mean {own.mean():.2f}\n{len(own)} gradients"
             axis.annotate(said, (1, row), xycoords=("axes fraction", "data"), fontsize=8, ha="right", va="center")
             axis.axhline(row + 0.42, color=palette.LIGHT, linewidth=0.8, zorder=1)
         axis.set_yticks(range(len(rows)), [f"rank {worker}" for worker in rows])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 
 from labkit.view.picture import Picture
 
@@ -33,6 +37,9 @@ def fit(picture: Picture, *, width_px: float, height_px: float, px_per_inch: flo
         if text.get_text() and text.get_fontsize() < least_points:
             text.set_fontsize(least_points)
     _lay_out(figure)
+    _wrap_labels(figure)
+    _lay_out(figure)
+    _thin_ticks(figure)
 
 
 def _lay_out(figure) -> None:
@@ -44,3 +51,46 @@ def _lay_out(figure) -> None:
     foot = max((text.get_window_extent(renderer).height for text in figure.texts), default=0.0)
     head = max((legend.get_window_extent(renderer).height for legend in figure.legends), default=0.0)
     figure.tight_layout(rect=(0, (foot + 10) / whole if foot else 0, 1, 1 - head / whole))
+
+
+def _wrap_labels(figure) -> None:
+    """A title, and the label of an axis, breaks into lines where it is longer than its axes."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for axes in figure.axes:
+        width, height = axes.bbox.width, axes.bbox.height
+        texts = [*(child for child in axes.get_children() if isinstance(child, Text)), axes.xaxis.label]
+        for text, room in [*((text, width) for text in texts if text not in axes.texts), (axes.yaxis.label, height)]:
+            extent = text.get_window_extent(renderer)
+            length = extent.height if text is axes.yaxis.label else extent.width
+            if text.get_text() and "\n" not in text.get_text() and length > room * 1.04:
+                text.set_text(_broken(text.get_text(), math.ceil(length / room)))
+
+
+def _broken(said: str, lines: int) -> str:
+    """A sentence in lines about equally long; where it has a dot between its parts, there."""
+    parts = [part.strip() for part in said.split("·")]
+    if len(parts) == lines:
+        return "\n".join(parts)
+    broken, rest = [], said
+    for left in range(lines, 1, -1):
+        middle = len(rest) / left
+        spaces = [at for at, letter in enumerate(rest) if letter == " "]
+        at = min(spaces, key=lambda at: abs(at - middle), default=len(rest))
+        broken.append(rest[:at].strip())
+        rest = rest[at:].strip()
+    return "\n".join(line for line in [*broken, rest] if line)
+
+
+def _thin_ticks(figure) -> None:
+    """Fewer ticks where the numbers below an axis would run into each other."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for axes in figure.axes:
+        for most in (7, 6, 5, 4, 3):
+            boxes = [label.get_window_extent(renderer) for label in axes.get_xticklabels() if label.get_text()]
+            boxes = sorted(boxes, key=lambda box: box.x0)
+            gap = 8 * figure.dpi / 100
+            close = any(b.x0 < a.x1 + gap for a, b in pairwise(boxes))
+            if not close or not isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+                break
+            integers = getattr(axes.xaxis.get_major_locator(), "_integer", False)
+            axes.xaxis.set_major_locator(MaxNLocator(most, integer=integers))

@@ -40,6 +40,11 @@ def test_every_rank_and_step_is_labelled_and_each_batch_begins_with_the_id_of_it
     assert [t.get_text() for t in axis.texts].count(f"#{first}…") == 4
 
 
+def test_fewer_steps_can_be_asked_for(broken):
+    (axis,) = who_read_what(broken, steps=2).figure.axes
+    assert [t.get_text() for t in axis.get_xticklabels()] == ["0", "1"]
+
+
 @pytest.mark.parametrize("name", [name for name, place in FIGURES.items() if place.startswith("reads:")])
 def test_every_figure_prints_its_provenance_and_says_in_words_what_it_shows(name, broken, fixed):
     picture = figure(name)(broken, fixed)

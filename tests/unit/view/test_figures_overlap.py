@@ -94,6 +94,11 @@ def test_a_step_can_be_chosen_by_its_number_and_the_whole_run_too(broken):
     assert Lab(overlap.SPEC).figure("compute-over-comm", broken, step=3).alt == compute_over_comm(broken, step=3).alt
 
 
+def test_numbers_of_collectives_can_be_left_out(fixed):
+    with_them, without = (compute_over_comm(fixed, numbers=wanted).figure.axes[0].texts for wanted in (True, False))
+    assert [text.get_text() for text in with_them] == ["0", "1", "2", "3"] * 2 and list(without) == []
+
+
 @pytest.mark.parametrize(("step", "message"), [(99, "no step 99; give a number from 0 to 4"), ("none", "no step 'none'")])
 def test_a_step_that_is_not_there_is_refused(broken, step, message):
     with pytest.raises(UsageError, match=message):

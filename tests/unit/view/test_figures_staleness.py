@@ -61,11 +61,16 @@ def test_an_arrow_goes_from_the_version_pulled_to_the_version_pushed_and_a_dot_i
     assert [text.get_text() for text in left.get_yticklabels()] == ["rank 0", "rank 1", "rank 2", "rank 3"]
 
 
+def test_fewer_versions_can_be_asked_for(fixed):
+    (axis,) = who_computed_on_what(fixed, versions=10).figure.axes
+    assert len([line for line in axis.lines if line.get_marker() == "o"]) < 25 * 4
+
+
 def test_the_histogram_has_a_row_a_worker_with_the_mean_of_its_own():
     picture = staleness(beside_sync(served([0, 1, 0, 1, 0, 1, 2, 0, 1, 2])))
     (axis,) = picture.figure.axes
     assert [text.get_text() for text in axis.texts] == [
-        "mean 1.00, 4 gradients", "mean 1.25, 4 gradients", "mean 4.00, 2 gradients",
+        "mean 1.00\n4 gradients", "mean 1.25\n4 gradients", "mean 4.00\n2 gradients",
     ]  # fmt: skip
     heights = [bar.get_height() for bar in axis.patches]
     assert sum(heights) == pytest.approx(-3 * 0.78)
