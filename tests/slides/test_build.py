@@ -71,6 +71,7 @@ WRONG = {
     "no such evidence": ("```{lab-verdict} rank-duplicates\n:evidence: size\n```", ["size"]),
     "no such table": ("```{lab-table} Anything\n```", ["Anything"]),
     "no such variant": ("```{lab-diff} broken fixd\n```", ["fixd", "fixed"]),
+    "no such method": ("```{lab-diff} broken fixed\n:of: sav\n```", ["no method 'sav'"]),
     "a diff of one": ("```{lab-diff} broken\n```", ["two variants"]),
     "notes without minutes": ("```{notes}\nSay it.\n```", ["notes wants a name"]),
     "notes of an hour": ("```{notes} 60\nSay it.\n```", ["at most 30", "60"]),
@@ -119,6 +120,22 @@ def test_what_a_deck_shows_is_what_the_record_says(deck, kept):
     assert "✗ found" in slide.text and "+ sampler" in slide.text.replace("DistributedSampler", "sampler")
     assert "<math" in slide.html and "Four" in slide.notes and slide.minutes == 1.5
     assert record.provenance.label() in slide.text
+
+
+def test_a_diff_of_classes_is_cut_to_methods_and_one_too_long_to_read_is_refused(deck):
+    nothing = "```{lab-records} crash-recovery\n```\n"
+    slide = slides_of(deck("```{lab-diff} broken fixed\n:of: after_step save\n```", nothing))[1]
+    assert "- class Nothing" in slide.text and "def save" in slide.text and "def resume" not in slide.text
+    assert "  # " not in slide.text, "comments beside a line take its room"
+    assert "too small to read" in refusal(deck, "```{lab-diff} broken fixed\n```", nothing)
+
+
+def test_a_table_has_its_notes_below_it_and_its_provenance_at_the_foot(deck):
+    compare = (
+        "```{lab-records} zero-stages\ncompare: {ranks: 2, hosts: 1, only: ddp, layers: 1, hidden: 16, steps: 4}\n```\n"
+    )
+    slide = slides_of(deck("```{lab-table} Stages of ZeRO\n:columns: stage, fits\n```", compare))[1]
+    assert "kept, peak: bytes a parameter" in slide.text and slide.html.count('class="provenance"') == 1
 
 
 def test_a_figure_prints_its_provenance_itself_and_the_foot_does_not_repeat_it(deck):
