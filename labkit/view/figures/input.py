@@ -79,7 +79,8 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
         mean = np.mean([waited.share for waited in _waits(record)]) if _waits(record) else None
         when = " after the first epoch" if begins else ""
         said = "" if mean is None else f" · {mean:.0%} of a step waits for data{when}"
-        axis.set_title(name + said, loc="left", fontsize=10.5, fontweight="bold")
+        short = "" if mean is None else f" · waits {mean:.0%} of a step{when}"
+        axis.set_title(name + short, loc="left", fontsize=10.5, fontweight="bold")
         shares = np.concatenate([saw_tooth(log)[1] for log in run.ranks])
         low, high = np.quantile(shares, [0.1, 0.9])
         words.append(

@@ -44,7 +44,7 @@ def test_every_figure_prints_its_provenance_and_says_in_words_what_it_shows(name
 def test_the_saw_tooth_has_a_row_for_each_rank_and_a_title_with_the_share_of_waiting(starved, fed):
     left, right = figure("saw-tooth")(starved, fed).figure.axes
     assert [t.get_text() for t in left.get_yticklabels()] == ["rank 0", "rank 1"]
-    assert "75% of a step waits" in left.get_title("left") and "4% of a step waits" in right.get_title("left")
+    assert "waits 75% of a step" in left.get_title("left") and "waits 4% of a step" in right.get_title("left")
 
 
 def test_data_stand_beside_compute_and_the_rate_beside_that_of_one_ready_batch(starved, fed):
