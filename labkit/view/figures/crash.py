@@ -67,11 +67,11 @@ def _draw_attempts(axis, run: Run) -> str:
         axis.plot(times, [step.step + 1 for step in log.steps], color=palette.BLUE, marker=".", markersize=4, linewidth=1)
     times = [((save.time_ns - zero) / 1e9, save.of_step) for save in saves(run)]
     if times:
-        axis.scatter(*zip(*times, strict=True), marker="^", s=32, color="black", zorder=3)
+        axis.scatter(*zip(*times, strict=True), marker="^", s=32, color="black", zorder=3, clip_on=False)
     for before, after, crash in zip(stepping, stepping[1:], crashes(run), strict=False):
         _draw_crash(axis, before, after, zero)
         axis.annotate(f"{crash.lost_steps} lost", ((after.started_ns - zero) / 1e9, (crash.resumed_at + crash.done) / 2),
-                      xytext=(4, 0), textcoords="offset points", fontsize=8.5, va="center")  # fmt: skip
+                      xytext=(-4, 0), textcoords="offset points", fontsize=8.5, ha="right", va="center")  # fmt: skip
     axis.set_ylim(0, None)
     said = [f"{c.lost_steps} steps lost, {c.restart_s:.2g} s to restart" for c in crashes(run)]
     return ", then ".join(said) or "no crash"
@@ -120,11 +120,11 @@ def departure(*records: Record) -> Picture:
         words.append(f"{name}: {resumed}, " + ("never departs" if step is None else f"departs at step {step}"))
     left.set_xlabel("step")
     left.set_ylabel("loss over the global batch")
-    right.set_xlabel("step   (line: resume; dot: first step whose loss differs by a bit)")
+    right.set_xlabel("step   (line: resume; dot: first that differs)")
     right.set_ylabel("|loss − loss uninterrupted|")
     right.set_ylim(floor / 3, None)
     right.axhspan(floor / 3, floor * 2, color=palette.LIGHT, linewidth=0)
-    right.text(0.02, 0.02, "equal to the bit", transform=right.transAxes, fontsize=8.5)
+    right.text(0.02, floor * 2.6, "equal to the bit", transform=right.get_yaxis_transform(), fontsize=8.5)
     left.legend(frameon=False, fontsize=8.5)
     plain_axes(left, right)
     return finish(figure, records, "Loss beside the uninterrupted run. " + "; ".join(words) + ".", top=0.98)

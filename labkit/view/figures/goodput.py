@@ -35,7 +35,7 @@ def goodput_against_interval(*records: Record) -> Picture:
     need(records)
     figure = Figure(figsize=(10.5, 4.2))
     axis = figure.subplots()
-    words, lowest = [], 1.0
+    given, words, lowest = [], [], 1.0
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
         costs, source = costs_of(record)
         colour = palette.VARIANT_COLOUR[(index + 1) % 6]
@@ -49,21 +49,24 @@ def goodput_against_interval(*records: Record) -> Picture:
         simulated = [simulate(each, costs, failures=FAILURES, seed=seed) for seed, each in enumerate(drawn)]
         axis.scatter(drawn, simulated, color=colour, marker="o", s=28, facecolor="white", zorder=3,
                      label=f"{name}: {FAILURES} random failures (simulated)")  # fmt: skip
-        axis.axvline(young, linewidth=1, **style)
-        axis.annotate(f"√(2CM) = {_time(young)}", (young, goodput(young, costs)), xytext=(6, 8 + 12 * index),
-                      textcoords="offset points", fontsize=8.5, color=colour)  # fmt: skip
+        reached = goodput(young, costs)
+        axis.scatter([young], [reached], color=colour, marker="D", s=40, zorder=4)
+        axis.annotate(f"√(2CM) = {_time(young)}: {reached:.1%}", (young, reached), xytext=(0, -26 - 20 * index), ha="center",
+                      textcoords="offset points", fontsize=8.5, color=colour, zorder=5,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+                      arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8})  # fmt: skip
         restart = f"restart {_time(costs.restart)}" if costs.restart else "no restart seen"
         measured = f"save {_time(costs.save)}, {restart} (measured)"
         failing = f"failure every {_time(costs.mtbf)} ({source})"
-        chosen = f"Young's interval {_time(young)}, goodput there {goodput(young, costs):.1%}"
-        words.append(f"{name}: {measured}, {failing}: {chosen}")
+        given.append(f"{name}: {measured}, {failing}")
+        words.append(f"{given[-1]}: Young's interval {_time(young)}, goodput there {reached:.1%}")
     axis.set_xlabel("computation between two checkpoints, in seconds")
     axis.set_ylabel("goodput: time that lasts")
     axis.yaxis.set_major_formatter(PercentFormatter(1.0))
     axis.set_ylim(0.8 if lowest > 0.85 else 0, 1.03)
     axis.legend(frameon=False, fontsize=8.5, loc="lower center")
     plain_axes(axis)
-    axis.set_title("\n".join(words), fontsize=8.5, loc="left")
+    axis.set_title("\n".join(given), fontsize=8.5, loc="left")
     return finish(figure, records, "Goodput against the interval. " + "; ".join(words) + ".", top=0.98)
 
 
