@@ -25,6 +25,12 @@ USUALLY = 0.75
 
 ENOUGH = 3
 
+CHANCE = 0.01
+"""Of W equally quick ranks one is last in all of n reductions with probability W^(1-n). Above this it may be luck."""
+
+PLAIN = 3.0
+"""A lateness of this many times what it varies by is no luck, in however few reductions."""
+
 
 def detect(record: Record) -> Verdict:
     """Judge the reductions of the run under study."""
@@ -54,12 +60,14 @@ def detect(record: Record) -> Verdict:
     if middle.max() <= LATE * step_s:
         return _answer("clear", evidence, cause="who comes last changes, or comes little later than the others")
     varies = float(np.subtract(*np.quantile(late[:, int(middle.argmax())], (0.9, 0.1))))
-    if not who or middle[who[0]] <= varies:
+    luck = run.world_size ** (1.0 - len(seen))
+    if not who or middle[who[0]] <= (varies if luck < CHANCE else PLAIN * varies):
         return _answer(
             "inconclusive",
             evidence,
             cause=f"rank {int(middle.argmax())} is late by {middle.max() * 1e3:.0f} ms, but not in every reduction, or by a "
-            f"time that varies by {varies * 1e3:.0f} ms: it may be chance, or another program on its cores",
+            f"time that varies by {varies * 1e3:.0f} ms, {len(seen)} of them in all: it may be chance, or another program "
+            "on its cores",
             fix="run more steps, on machines that do nothing else",
         )
     worst = int(who[0])

@@ -171,16 +171,24 @@ def test_a_run_past_its_deadline_ends_with_3_and_says_where_each_rank_stands():
 
 @pytest.mark.ranks
 def test_an_interrupt_ends_the_ranks_and_says_so(tmp_path):
+    def foreground():  # a shell that puts the tests into the background has them ignore Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
     process = subprocess.Popen([sys.executable, "-m", "labkit", "run", "duplicate-data", "--epochs", "1000", "--ranks", "2"],
-                               cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
-    running = psutil.Process(process.pid)
-    patience = time.monotonic() + 60
-    while not list((tmp_path / "cache").rglob("rank-00001.jsonl")) and time.monotonic() < patience:
-        time.sleep(0.05)
-    children = running.children(recursive=True)
-    assert children
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+                               cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=foreground)  # fmt: skip
+    try:
+        running = psutil.Process(process.pid)
+        patience = time.monotonic() + 60
+        while not list((tmp_path / "cache").rglob("rank-00001.jsonl")) and time.monotonic() < patience:
+            time.sleep(0.05)
+        children = running.children(recursive=True)
+        assert children
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == 130 and "interrupted" in errors
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive

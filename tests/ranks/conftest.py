@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rank_helpers import ROOT, ours
+from rank_helpers import ROOT, foreground, ours
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +52,7 @@ def script(tmp_path: Path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=foreground,
         )
         started.append(process)
         return process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import uuid
 from collections.abc import Callable
@@ -20,6 +21,11 @@ MARK, MARK_VALUE = "LABKIT_TEST_SESSION", uuid.uuid4().hex
 os.environ[MARK] = MARK_VALUE
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def foreground() -> None:
+    """Run in a new process before its program: a shell that puts the tests into the background has them ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ours() -> dict[int, str]:

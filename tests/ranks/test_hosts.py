@@ -254,7 +254,7 @@ def test_where_namespaces_are_refused_the_link_is_emulated_and_says_why(monkeypa
             up.command(0, ["true"])
 
 
-def test_a_holder_that_fails_is_no_failure_of_the_run(monkeypatch, tmp_path):
+def test_a_holder_that_fails_is_no_failure_of_the_run(monkeypatch, tmp_path, permitted):
     broken = tmp_path / "holder.py"
     broken.write_text("raise SystemExit('no such thing here')")
     monkeypatch.setattr(hosts_module, "_HOLDER", broken)

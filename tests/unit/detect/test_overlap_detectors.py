@@ -244,3 +244,16 @@ def test_each_finding_says_what_to_do(name):
     }[name]
     found = verdict(name, broken)
     assert found.status == "found" and found.cause and found.fix and found.evidence
+
+
+def _late_by(lateness_ms):
+    """Rank 1 of two comes late by so much, from one step to the next."""
+    steps = zip(*(_one_late(2, 1, by_ms, steps=1) for by_ms in lateness_ms), strict=True)
+    return [[msgspec.structs.replace(of_step[0], step=n) for n, of_step in enumerate(of_rank)] for of_rank in steps]
+
+
+def test_a_few_reductions_with_one_rank_last_are_luck_and_many_are_not():
+    wavering = [100, 190, 130, 170]
+    assert status("late-rank", _late_by(wavering)) == "inconclusive"
+    assert status("late-rank", _late_by(wavering * 3)) == "found"
+    assert status("late-rank", _late_by([150, 160, 155, 150])) == "found", "always by as much is no luck"
