@@ -113,7 +113,7 @@ def test_what_a_deck_shows_is_what_the_record_says(deck, kept):
         "```{lab-diff} broken fixed\n```\n\n$a^2$\n\n```{notes} 1.5\n:::{expects} Four\nNo.\n:::\n```\n"
     )
     slide = slides_of(page)[1]
-    record = store.read_record(next(kept.rglob("record.json")))
+    record = store.read_record(next((kept / "duplicate-data").rglob("record.json")))
     measures = labkit.lab("duplicate-data").measures(record)
     assert f"It is {measures['coverage']}, or 1 of it." in slide.text
     assert str(measures["unique_share_of_global_batch"]) in slide.text
@@ -145,7 +145,7 @@ def test_a_figure_prints_its_provenance_itself_and_the_foot_does_not_repeat_it(d
 
 def test_labels_of_a_figure_grow_to_what_the_last_row_reads(kept, deck):
     deck("Nothing.")
-    record = store.read_record(next(kept.rglob("record.json")))
+    record = store.read_record(next((kept / "duplicate-data").rglob("record.json")))
     picture = labkit.lab("duplicate-data").figure("loss", record)
     before = min(text.get_fontsize() for text in picture.figure.findobj(Text) if text.get_text())
     fit(picture, width_px=1000, height_px=500, px_per_inch=100)
@@ -156,7 +156,7 @@ def test_labels_of_a_figure_grow_to_what_the_last_row_reads(kept, deck):
 
 def test_what_an_axis_says_meets_nothing_beside_it(kept, deck):
     deck("Nothing.")
-    record = store.read_record(next(kept.rglob("record.json")))
+    record = store.read_record(next((kept / "duplicate-data").rglob("record.json")))
     picture = labkit.lab("duplicate-data").figure("who-read-what", record, record)
     said = picture.figure.axes[0].get_xlabel()
     fit(picture, width_px=1000, height_px=500)
