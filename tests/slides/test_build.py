@@ -248,11 +248,11 @@ def test_without_a_browser_it_says_what_to_do_before_anything_runs(tmp_path, cap
 
 def test_the_command_builds_a_folder_to_carry(tmp_path, capsys):
     out = tmp_path / "carry"
-    arguments = ["03_duplicate_data", "--out", str(out), "--records", str(tmp_path / "records"), "--quick", "--no-pdf"]
+    arguments = ["opening", "--out", str(out), "--records", str(tmp_path / "records"), "--quick", "--no-pdf"]
     assert build_decks.main(arguments) == 0
     assert "index.html" in capsys.readouterr().out
     index = (out / "index.html").read_text()
-    assert "03_duplicate_data.html" in index and "pdf/" not in index
+    assert "opening.html" in index and "pdf/" not in index
     assert {path.suffix for path in out.iterdir()} <= {".html", ""}
     assert build_decks.main(arguments) == 0, "a build takes the place of an earlier one"
 

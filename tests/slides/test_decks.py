@@ -102,18 +102,20 @@ def test_no_slide_is_cut_off_or_too_small_and_no_request_leaves_the_machine(buil
 
 
 @pytest.mark.browser
-def test_a_pdf_has_a_page_a_slide(built, browser, tmp_path):
-    page = built("02_mfu")
+@pytest.mark.parametrize("name", ["02_mfu"])
+def test_a_pdf_has_a_page_a_slide(built, browser, name, tmp_path):
+    page = built(name)
     build_decks.write_pdf(browser, page, tmp_path / "deck.pdf")
     pdf = (tmp_path / "deck.pdf").read_bytes()
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == len(slides_of(page))
 
 
 @pytest.mark.browser
-def test_the_presenters_view_shows_notes_and_the_pace(built, browser):
+@pytest.mark.parametrize("name", ["02_mfu"])
+def test_the_presenters_view_shows_notes_and_the_pace(built, browser, name):
     context = browser.new_context(viewport=build_decks.SIZE)
     page = context.new_page()
-    page.goto(built("02_mfu").as_uri())
+    page.goto(built(name).as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
     with context.expect_page() as opened:
         page.keyboard.press("s")

@@ -17,6 +17,11 @@ SLIDE_PX = (1280, 720)
 LEAST_PX = 16.0
 """Height that the smallest letters of a figure are set to: 2.2 % of the slide's."""
 
+MARGIN_PX = 56
+"""Free at the left and at the right of a slide, as deck.css has it."""
+
+HEIGHT_PX = 570
+"""Of a figure that has a slide to itself, below a title of one line."""
 
 PX_PER_INCH = 140.0
 """At this scale the 9 points of most labels are 17 pixels."""
@@ -34,7 +39,7 @@ def fit(picture: Picture, *, width_px: float, height_px: float, px_per_inch: flo
     figure.set_size_inches(width_px / px_per_inch, height_px / px_per_inch)
     least_points = LEAST_PX / px_per_inch * 72
     for text in figure.findobj(Text):
-        if text.get_text() and text.get_fontsize() < least_points:
+        if text.get_text() and float(text.get_fontsize()) < least_points:
             text.set_fontsize(least_points)
     _lay_out(figure)
     _wrap_labels(figure)
