@@ -47,9 +47,9 @@ def verdict_card(verdict: Verdict) -> str:
     """One verdict: status, question, cause, fix, place, evidence."""
     parts = [f"<div>{chip(verdict.status)} <strong>{escape(verdict.question)}</strong></div>"]
     if verdict.cause:
-        parts.append(f"<div>{escape(_sentence(verdict.cause))}</div>")
+        parts.append(f"<div>{escape(sentence(verdict.cause))}</div>")
     if verdict.fix and verdict.status != "clear":
-        parts.append(f"<div><strong>Fix:</strong> {escape(_sentence(verdict.fix))}</div>")
+        parts.append(f"<div><strong>Fix:</strong> {escape(sentence(verdict.fix))}</div>")
     if verdict.where and verdict.status == "found":
         parts.append(f"<div><strong>Where:</strong> <code>{escape(verdict.where)}</code></div>")
     if verdict.waste is not None:
@@ -64,8 +64,8 @@ def verdicts_card(verdicts: Any) -> str:
     found = "".join(verdict_card(verdict) for verdict in verdicts.found)
     rest = "".join(
         f"<div style='margin:.25em 0'>{chip(v.status)} {escape(v.question)} "
-        f"<span style='{_SMALL}'>{escape(_sentence(v.cause))}"
-        + (f" To know: {escape(_sentence(v.fix))}" if v.fix and v.status in ("inconclusive", "not_applicable") else "")
+        f"<span style='{_SMALL}'>{escape(sentence(v.cause))}"
+        + (f" To know: {escape(sentence(v.fix))}" if v.fix and v.status in ("inconclusive", "not_applicable") else "")
         + "</span></div>"
         for v in verdicts
         if v.status != "found"
@@ -155,5 +155,8 @@ def note_card(text: str, status: str = "not_applicable") -> str:
     return _box(escape(text), palette.STATUS_COLOUR[status])
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+def sentence(text: str) -> str:
+    """A cause or a fix as a sentence; a first word that is a name of code ("num_workers=0") stays as it is. Empty if empty."""
+    first = text.split(" ", 1)[0].rstrip(",:;")
+    begun = text[:1].upper() + text[1:] if first.isalpha() or "'" in first else text
+    return begun + ("" if begun.endswith((".", "?", "!")) or not begun else ".")

@@ -13,7 +13,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 
 from labkit.errors import UsageError
-from labkit.view.cards import chip
+from labkit.view.cards import chip, sentence
 
 from .base import DeckDirective, raw
 from .fitting import HEIGHT_PX, MARGIN_PX, PX_PER_INCH, SLIDE_PX, fit
@@ -144,9 +144,9 @@ class LabVerdict(DeckDirective):
         if self.argument() not in verdicts:
             raise UsageError(f"no verdict of {self.argument()!r} on {record.lab}; there are: {', '.join(verdicts)}")
         verdict = verdicts[self.argument()]
-        lines = [f"{chip(verdict.status)} <strong>{escape(verdict.question)}</strong>", escape(_sentence(verdict.cause))]
+        lines = [f"{chip(verdict.status)} <strong>{escape(verdict.question)}</strong>", escape(sentence(verdict.cause))]
         if verdict.fix and verdict.status != "clear":
-            lines.append(f"<strong>Fix:</strong> {escape(_sentence(verdict.fix))}")
+            lines.append(f"<strong>Fix:</strong> {escape(sentence(verdict.fix))}")
         if verdict.waste is not None:
             lines.append(f"<strong>Waste:</strong> {verdict.waste:.0%} of device time")
         for name in self.options.get("evidence", "").replace(",", " ").split():
@@ -155,7 +155,3 @@ class LabVerdict(DeckDirective):
             lines.append(f"{escape(name.replace('_', ' '))}: {escape(_with_source(verdict.evidence[name]))}")
         body = "".join(f"<p>{line}</p>" for line in lines if line)
         return [raw(f'<div class="verdict {verdict.status}">{body}</div>'), provenance([record])]
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".") if text else ""

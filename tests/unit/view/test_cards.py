@@ -80,3 +80,18 @@ def test_the_headline_is_the_first_that_found_something(broken, fixed):
     assert verdicts["rank-duplicates"].status == "clear"
     with pytest.raises(KeyError, match="rank-duplicates"):
         verdicts["nothing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ranks wait", "Ranks wait."),
+        ("run it again?", "Run it again?"),
+        ("num_workers=0 for data in memory", "num_workers=0 for data in memory."),
+        ("fsdp2-reshard sends more", "fsdp2-reshard sends more."),
+        ("12.3% of the ceiling", "12.3% of the ceiling."),
+        ("", ""),
+    ],
+)
+def test_a_cause_becomes_a_sentence_and_a_name_of_code_keeps_its_letters(text, said):
+    assert cards.sentence(text) == said
