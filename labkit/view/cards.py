@@ -156,7 +156,7 @@ def note_card(text: str, status: str = "not_applicable") -> str:
 
 
 def sentence(text: str) -> str:
-    """A cause or a fix as a sentence; a first word that is a name of code ("num_workers=0") stays as it is. Empty if empty."""
+    """A cause or a fix as a sentence; a first word that is a name of code ("num_workers=0") stays as it is."""
     first = text.split(" ", 1)[0].rstrip(",:;")
     begun = text[:1].upper() + text[1:] if first.isalpha() or "'" in first else text
     return begun + ("" if begun.endswith((".", "?", "!")) or not begun else ".")
