@@ -200,8 +200,8 @@ def timeline(*records: Record) -> Picture:
     return finish(figure, records, "Timeline of each rank. " + "; ".join(words) + ".", top=0.9)
 
 
-def loss(*records: Record) -> Picture:
-    """The loss of the global batch against samples processed and against time; thin lines are the one-process references."""
+def loss(*records: Record, references: bool = True) -> Picture:
+    """The loss of the global batch against samples and against time; thin lines are the one-process `references`."""
     need(records)
     figure = Figure(figsize=(10.5, 3.9))
     left, right = figure.subplots(1, 2)
@@ -214,7 +214,7 @@ def loss(*records: Record) -> Picture:
         label = name if "ranks" in name else f"{name}, {record.run.ranks_said}"
         left.plot(curve.samples, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
         right.plot(curve.time_s, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
-        if "single" in record.runs:
+        if references and "single" in record.runs:
             single = loss_curve(record.runs["single"])
             thin = {"color": style["color"], "linewidth": 0.9, "alpha": 0.8, "label": f"{name}: its one-process reference"}
             left.plot(single.samples, _smooth(single.loss_global), **thin)

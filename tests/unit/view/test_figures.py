@@ -2,6 +2,7 @@
 
 import matplotlib.collections
 import numpy as np
+import msgspec
 import pytest
 from matplotlib.colors import to_hex
 
@@ -80,6 +81,12 @@ def test_the_timeline_puts_communication_below_compute_on_each_rank(broken):
     assert [t.get_text() for t in axis.get_yticklabels()] == [f"rank {r}" for r in range(4)]
 
 
+def test_the_references_of_a_loss_are_left_out_when_they_are_not_wanted(broken):
+    beside = msgspec.structs.replace(broken, runs={**broken.runs, "single": broken.run})
+    lines = [len(loss(beside, references=wanted).figure.axes[0].lines) for wanted in (True, False)]
+    assert lines == [2, 1]
+
+
 def test_the_loss_is_drawn_against_all_samples_and_against_seconds(broken):
     left, right = loss(broken).figure.axes
     assert left.lines[0].get_xdata().tolist() == [32, 64, 96, 128, 160]
@@ -88,7 +95,6 @@ def test_the_loss_is_drawn_against_all_samples_and_against_seconds(broken):
 
 
 def test_two_records_of_one_variant_are_told_apart_by_what_differs(fixed):
-    import msgspec
 
     other = msgspec.structs.replace(fixed, config={"lr": 0.2})
     one = msgspec.structs.replace(fixed, config={"lr": 0.1})
