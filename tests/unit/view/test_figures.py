@@ -1,8 +1,8 @@
 """Figures are tested by what is in them, not by pixels."""
 
 import matplotlib.collections
-import numpy as np
 import msgspec
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
