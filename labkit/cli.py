@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -174,14 +177,15 @@ def show(
     if output is not None:
         print(_rank_output(found, _whole("--output", output)), end="")
         return
-    if trace is not None:
-        _write_trace(found, trace)
-    _write_json(opened.report(found), json)
-    if figures is not None:
-        _draw(opened, found, figures)
-    if json != "-":
-        tables = opened.tables(found)
-        print_record(_console(), found, opened.measures(found), opened.judge(found), tables)
+    with _blamed_on(found):
+        if trace is not None:
+            _write_trace(found, trace)
+        _write_json(opened.report(found), json)
+        if figures is not None:
+            _draw(opened, found, figures)
+        if json != "-":
+            tables = opened.tables(found)
+            print_record(_console(), found, opened.measures(found), opened.judge(found), tables)
 
 
 @app.command()
@@ -220,9 +224,35 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
+    except OSError as error:  # a disk that is full or forbidden, mostly
+        where = f" at {error.filename}" if error.filename else ""
+        print(
+            f"labkit: {error.strerror or error}{where}; make room or give rights there, or choose another place with "
+            "--record, LABKIT_CACHE or TMPDIR",
+            file=sys.stderr,
+        )
+        code = EXIT_PROGRAM_FAILED
     if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
         print("labkit: interrupted; its ranks are ended", file=sys.stderr)
     sys.exit(code or 0)
+
+
+@contextlib.contextmanager
+def _blamed_on(record: Any) -> Iterator[None]:
+    """A record may be whole lines of valid JSON and still not say what its lab records: then it is the record's fault.
+
+    What is raised is named with its place, for whoever finds that it is labkit's.
+    """
+    try:
+        yield
+    except (LabkitError, OSError):
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise RecordError(
+            f"{record.folder} does not hold what {record.lab} records ({type(error).__name__}: {error}, in "
+            f"{Path(last.filename).name}:{last.lineno}); it is damaged, or another labkit wrote it: run the lab again"
+        ) from error
 
 
 def _console(stderr: bool = False) -> Any:
@@ -320,7 +350,10 @@ def _rank_output(record: Any, rank: int) -> str:
     from .ranks.entry import output_file
 
     path = output_file(record.folder / record.run.role, rank)
-    return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
+    try:
+        return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}; give a record that is whole") from error
 
 
 def _draw(opened: Any, record: Any, folder: Path) -> None:
@@ -334,4 +367,6 @@ def _draw(opened: Any, record: Any, folder: Path) -> None:
         except UsageError as error:  # a record need not hold what every figure shows
             print(f"not drawn: {name}: {error}", file=sys.stderr)
             continue
+        except OSError as error:
+            raise UsageError(f"--figures cannot write into {folder}: {error.strerror}; give another folder") from error
         print(f"drew {folder / f'{name}.png'}", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from .schema import RankLog, Record, Run, Span
+from .schema import RankLog, Record, Run, Span, Step
 
 Key = Literal["id", "digest"]
 
@@ -335,18 +335,26 @@ class LossCurve:
 
 
 def loss_curve(run: Run) -> LossCurve:
-    """The run's loss against samples and against time."""
-    logs = [log.steps for log in run.ranks]
-    count = min(len(steps) for steps in logs)
-    losses = np.array([[s.scalar("loss_local") for s in steps[:count]] for steps in logs])
-    sizes = np.array([[s.scalar("batch_samples") for s in steps[:count]] for steps in logs])
-    ends = np.array([s.end_ns for s in logs[0][:count]], dtype=np.int64)
-    start = logs[0][0].start_ns if count else 0
+    """The run's loss against samples and against time, of the steps in which every rank recorded one."""
+    together = zip(*(log.steps for log in run.ranks), strict=False)
+    steps = [of_ranks for of_ranks in together if all("loss_local" in step.scalars for step in of_ranks)]
+    shape = (len(steps), run.world_size)
+    losses = np.array([[step.scalar("loss_local") for step in of_ranks] for of_ranks in steps]).reshape(shape)
+    sizes = np.array([[_batch_samples(step) for step in of_ranks] for of_ranks in steps]).reshape(shape)
+    ends = np.array([of_ranks[0].end_ns for of_ranks in steps], dtype=np.int64)
+    start = run.ranks[0].steps[0].start_ns if steps else 0
     return LossCurve(
-        loss_global=(losses * sizes).sum(0) / sizes.sum(0),
-        samples=sizes.sum(0).cumsum(),
+        loss_global=(losses * sizes).sum(1) / sizes.sum(1),
+        samples=sizes.sum(1).cumsum(),
         time_s=(ends - start) / 1e9,
     )
+
+
+def _batch_samples(step: Step) -> float:
+    """How many samples a rank's step is made of: what the program said, or what the probe saw, or 1 for equal weights."""
+    if "batch_samples" in step.scalars:
+        return step.scalar("batch_samples")
+    return float(len(next(iter(step.digests.values()), ())) or 1)
 
 
 def clock_offsets(run: Run) -> np.ndarray:

@@ -8,7 +8,7 @@ one barrier, which is what aligns the clocks of several hosts.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ SCHEMA_VERSION = 1
 Lane = Literal["compute", "comm", "data", "checkpoint", "idle"]
 Source = Literal["measured", "recorded", "simulated", "quoted"]
 Way = Literal["root", "user", "emulated"]
+LANES: tuple[Lane, ...] = get_args(Lane)
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):

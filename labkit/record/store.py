@@ -10,7 +10,6 @@ import re
 import shutil
 import time
 import uuid
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,9 @@ from .baseline import Baseline
 from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, Provenance, RankLog, Record, Run, Seen, Step
 
 KEPT_RUNS = 50
+MAX_ATTEMPTS = 1001
+"""The first, and as many restarts as a launch may be given."""
+
 _decoder = msgspec.json.Decoder(Line)
 
 
@@ -102,11 +104,7 @@ def read_rank(path: Path) -> RankLog:
     seen: list[Seen] = []
     digests: dict[str, str] = {}
     finished = False
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}") from error
-    lines = data.split(b"\n")
+    lines = _bytes_of(path).split(b"\n")
     for number, raw in enumerate(lines, start=1):
         if not raw:
             continue
@@ -116,8 +114,18 @@ def read_rank(path: Path) -> RankLog:
             if number == len(lines):
                 break  # no newline after it: the rank was killed while writing, which `finished` says already
             raise RecordError(f"{path}, line {number}: {error}; the file is damaged or not a labkit record") from error
+        if finished:
+            raise RecordError(
+                f"{path}, line {number}: it comes after the end mark; another process wrote into this file too: give each "
+                "process a probe and a file of its own"
+            )
         match line:
             case Head():
+                if head is not None:
+                    raise RecordError(
+                        f"{path}, line {number}: a second head; two probes wrote into this file: give each rank one probe, "
+                        "and a file of its own"
+                    )
                 if line.schema != SCHEMA_VERSION:
                     raise RecordError(
                         f"{path}, line {number}: schema {line.schema}, this labkit reads {SCHEMA_VERSION}; "
@@ -146,23 +154,47 @@ def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
         candidates = [rank_file(folder, rank, attempt) for attempt in reversed(range(attempts))]
         path = next((path for path in candidates if path.exists()), None)
         if path is None:
-            raise RecordError(f"{folder}: rank {rank} left no file among {len(candidates)} attempt(s)")
-        logs.append(read_rank(path))
+            raise RecordError(
+                f"{folder}: rank {rank} left no file among {len(candidates)} attempt(s); it would be called "
+                f"{candidates[-1].name}"
+            )
+        logs.append(_read_own(path, rank))
     if not logs:
         raise RecordError(f"{folder}: no rank-*.jsonl in it; is it a labkit record?")
-    expected = logs[0].head.world_size
-    if len(logs) != expected:
-        raise RecordError(
-            f"{folder}: files of {len(logs)} ranks, but rank 0 was one of {expected}; copy the whole folder, or run again"
-        )
+    for rank, log in enumerate(logs):
+        if log.head.world_size != len(logs):
+            raise RecordError(
+                f"{folder}: files of {len(logs)} ranks, but rank {rank} was one of {log.head.world_size}; copy the whole "
+                "folder, give each probe its world_size, or run again"
+            )
     earlier = tuple(_read_attempt(folder, len(logs), attempt) for attempt in range(attempts - 1))
     return Run(role, tuple(logs), wall_s, attempts, _read_arrays(rank_file(folder, 0, logs[0].head.attempt)), earlier)
 
 
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RecordError(
+            f"cannot read {path}: {error.strerror}; copy the whole record again, or run the lab again"
+        ) from error
+
+
+def _read_own(path: Path, rank: int) -> RankLog:
+    """Decode the file that is named for a rank, and see that this rank wrote it."""
+    log = read_rank(path)
+    if log.head.rank != rank:
+        raise RecordError(
+            f"{path}: rank {log.head.rank} wrote it, and its name says rank {rank}; give each probe its rank and the file "
+            "of this rank, or copy the folder again"
+        )
+    return log
+
+
 def _read_attempt(folder: Path, world_size: int, attempt: int) -> tuple[RankLog, ...]:
     """An attempt that did not finish. A rank that was ended before it wrote a line is left out."""
-    paths = [rank_file(folder, rank, attempt) for rank in range(world_size)]
-    return tuple(read_rank(path) for path in paths if path.exists() and b"\n" in path.read_bytes())
+    paths = {rank: rank_file(folder, rank, attempt) for rank in range(world_size)}
+    return tuple(_read_own(path, rank) for rank, path in paths.items() if path.exists() and b"\n" in _bytes_of(path))
 
 
 def _attempts_in(folder: Path) -> int:
@@ -179,7 +211,7 @@ def _read_arrays(rank_0: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as kept:
             return {name: kept[name] for name in kept.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a damaged archive raises whatever its bytes lead to: of zip, of zlib, of numpy
         raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
 
 
@@ -191,8 +223,14 @@ def write_record(record: Record) -> None:
         SCHEMA_VERSION, record.lab, record.variant, record.config, record.provenance, entries, record.baseline
     )
     aside = record.folder / "record.json.part"
-    aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1))
-    aside.replace(record.folder / "record.json")
+    try:
+        aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1))
+        aside.replace(record.folder / "record.json")
+    except OSError as error:
+        raise RecordError(
+            f"cannot write {record.folder / 'record.json'}: {error.strerror}; the run is lost: make room, or choose another "
+            "place with --record, and run again"
+        ) from error
 
 
 def read_record(folder: Path | str) -> Record:
@@ -213,6 +251,8 @@ def read_record(folder: Path | str) -> Record:
         raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
     if content.schema != SCHEMA_VERSION:
         raise RecordError(f"{path}: schema {content.schema}, this labkit reads {SCHEMA_VERSION}; run the lab again")
+    if not content.runs or not all(1 <= run.attempts <= MAX_ATTEMPTS for run in content.runs.values()):
+        raise RecordError(f"{path}: no runs in it, or one of no attempt; the file is damaged or not a labkit record")
     runs = {role: read_run(folder / role, role, run.wall_s, run.attempts) for role, run in content.runs.items()}
     return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline)
 

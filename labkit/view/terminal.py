@@ -61,19 +61,22 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
 
 
 def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()) -> None:
-    """The card of a record: what ran, the measures, the verdicts, where it is kept."""
+    """The card of a record: what ran, the measures, the verdicts, where it is kept.
+
+    Names and paths are printed as they are: to rich a `[b]` in them would be markup.
+    """
     run = record.run
     steps = max(len(log.steps) for log in run.ranks)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
     for name, quantity in measures.items():
-        table.add_row(name, str(quantity) + (f"  ({quantity.source})" if quantity.source else ""))
+        table.add_row(Text(name), Text(str(quantity) + (f"  ({quantity.source})" if quantity.source else "")))
     made = " ".join(part.made for part in (record.network, record.storage) if part)
     console.print(
         Panel(
             Group(table, *(Text(line, style="dim") for line in (record.provenance.label(), made) if line)),
-            title=f"{record.lab} / {record.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s",
+            title=Text(f"{record.lab} / {record.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s"),
             title_align="left",
         )
     )
@@ -83,7 +86,7 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     for verdict in verdicts:
         console.print(_verdict(verdict))
     if record.folder is not None:
-        console.print(f"kept in {record.folder}", style="dim", soft_wrap=True)
+        console.print(f"kept in {record.folder}", style="dim", soft_wrap=True, markup=False)
 
 
 def _verdict(verdict: Any) -> Any:

@@ -197,13 +197,14 @@ def _points(records) -> dict[tuple[str, bool], list[tuple[int, float, float]]]:
     found: dict[tuple[str, bool], list[tuple[int, float, float]]] = {}
     for record in records:
         run = record.run
-        alone = samples_per_s(record.runs["alone"]) if "alone" in record.runs else None
-        own, share = samples_per_s(run), share_alone(record)
-        if alone is None or own is None or share is None:
+        if "alone" not in record.runs:
             raise UsageError(
                 f"{record.variant} on {run.ranks_said} holds no run of one rank alone to compare with; run it on 2 ranks or "
                 "more, with compare='all'"
             )
+        alone, own, share = samples_per_s(record.runs["alone"]), samples_per_s(run), share_alone(record)
+        if alone is None or own is None or share is None:
+            raise UsageError(f"{record.variant} on {run.ranks_said} has too few steps to say a rate; run more steps")
         key = (record.variant, bool(run.fact("meets", False)))
         found.setdefault(key, []).append((run.world_size, own / alone, share))
     return {key: sorted(values) for key, values in found.items()}
@@ -218,10 +219,10 @@ def store_rate(*records: Record) -> Picture:
     for record in records:
         rates = store_rates(record.run)
         if rates is None:
-            raise UsageError(
-                f"{record.variant} on {record.run.ranks_said} reads nothing from a store in the steps that are judged; draw "
-                "shared-store"
-            )
+            inline = record.storage and not record.run.fact("workers", 0)
+            remedy = "run more steps" if inline else "draw shared-store"
+            said = f"{record.variant} on {record.run.ranks_said} reads nothing from a store"
+            raise UsageError(f"{said} in the steps that are judged; {remedy}")
         measured[record.run.world_size] = rates * 8 / 1e6
         alone = store_rates(record.runs["alone"]) if "alone" in record.runs else None
         if alone is not None:

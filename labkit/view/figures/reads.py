@@ -79,6 +79,8 @@ def _draw_grid(axis, seen: Reads, most: int) -> None:
             if step >= len(batches):
                 continue
             shown = batches[step][:MAX_SLOTS].tolist()
+            if not shown:
+                continue  # a rank whose part of the step was empty
             for slot, key in enumerate(shown):
                 x = step + 0.06 + (slot % columns) * 0.88 / columns
                 y = rank + 0.34 + (slot // columns) * 0.28
@@ -210,7 +212,9 @@ def loss(*records: Record, references: bool = True) -> Picture:
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
         curve = loss_curve(record.run)
         if not len(curve.samples):
-            raise UsageError(f"{name} has no steps to draw")
+            raise UsageError(
+                f"{name} recorded no loss to draw; record it in each step with probe.scalar('loss_local', loss.item())"
+            )
         label = name if "ranks" in name else f"{name}, {record.run.ranks_said}"
         left.plot(curve.samples, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
         right.plot(curve.time_s, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
