@@ -56,8 +56,17 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
     for name, default, meaning in settings:
         table.add_row(name, str(default), meaning)
     console.print(table)
+    console.print(f"\nUnless told otherwise: {_defaults(spec)}")
+    console.print("Set a setting: --set name=value; --steps and --epochs are short for theirs.")
+
+
+def _defaults(spec: Any) -> str:
+    """What runs without an option."""
+    parts = [f"--variant {spec.variants[0].name}"] if spec.variants else []
+    parts.append(f"--ranks {spec.ranks}")
     if spec.hosts > 1:
-        console.print(f"\nUnless told otherwise (--hosts, --link): {spec.hosts} hosts, each with a link of {spec.link}.")
+        parts.append(f"--hosts {spec.hosts} --link {spec.link}")
+    return " ".join(parts)
 
 
 def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()) -> None:
