@@ -58,8 +58,10 @@ def detect(record: Record) -> Verdict:
         "mfu_slow_steps": Quantity(low, "of the measured ceiling"),
         "mfu_fast_steps": Quantity(high, "of the measured ceiling"),
         "data_share": Quantity(waiting, "of step time"),
-        "busy_share": Quantity(busy_share(run), "of the cores' time"),
     }
+    busy = busy_share(run)
+    if busy is not None:
+        evidence["busy_share"] = Quantity(busy, "of the cores' time")
     if low < WRONG <= high:
         return _answer(
             "inconclusive",

@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from .schema import RankLog, Record, Run, Span
+from ..errors import UsageError
+from .schema import RankLog, Record, Run, Span, Step
 
 Key = Literal["id", "digest"]
 
@@ -335,17 +336,44 @@ class LossCurve:
 
 
 def loss_curve(run: Run) -> LossCurve:
-    """The run's loss against samples and against time."""
+    """The run's loss against samples and against time, at the steps whose loss all ranks recorded.
+
+    Raises:
+        UsageError: there are steps, and no loss of them or not their samples; with what to record.
+    """
     logs = [log.steps for log in run.ranks]
     count = min(len(steps) for steps in logs)
-    losses = np.array([[s.scalar("loss_local") for s in steps[:count]] for steps in logs])
-    sizes = np.array([[s.scalar("batch_samples") for s in steps[:count]] for steps in logs])
-    ends = np.array([s.end_ns for s in logs[0][:count]], dtype=np.int64)
+    told = [number for number in range(count) if all("loss_local" in steps[number].scalars for steps in logs)]
+    if count and not told:
+        raise UsageError(
+            'no step has a loss on every rank; record it on each, within the step: probe.scalar("loss_local", loss.item())'
+        )
+    sizes = np.array([[_samples_of(s) for s in steps[:count]] for steps in logs])
+    losses = np.array([[steps[number].scalar("loss_local") for number in told] for steps in logs])
+    ends = np.array([logs[0][number].end_ns for number in told], dtype=np.int64)
     start = logs[0][0].start_ns if count else 0
+    together = sizes.sum(0)
+    if count and not together.all():
+        raise UsageError(
+            "a step is of 0 samples on all ranks, and its loss has no weight; leave such steps out, or record their number: "
+            'probe.scalar("batch_samples", len(batch))'
+        )
     return LossCurve(
-        loss_global=(losses * sizes).sum(0) / sizes.sum(0),
-        samples=sizes.sum(0).cumsum(),
+        loss_global=(losses * sizes[:, told]).sum(0) / together[told],
+        samples=together.cumsum()[told],
         time_s=(ends - start) / 1e9,
+    )
+
+
+def _samples_of(step: Step, name: str = "train") -> float:
+    """How many samples a step trained on: as told, else as many as it read."""
+    if "batch_samples" in step.scalars:
+        return step.scalar("batch_samples")
+    if name in step.digests:
+        return float(len(step.digests[name]))
+    raise UsageError(
+        f"step {step.step} does not say of how many samples its loss is; read batches through probe.batches(loader), or "
+        'record probe.scalar("batch_samples", len(batch))'
     )
 
 
