@@ -229,7 +229,7 @@ def _check_ranks(folder: Path) -> None:
     for path in sorted(folder.glob("rank-*.jsonl")):
         named = _RANK_FILE.fullmatch(path.name)
         if named:
-            files[int(named[1])] = path  # of several attempts the last
+            files[int(named[1])] = path  # of several attempts any: each says the same of its rank
     if not files:
         others = ", ".join(path.name for path in sorted(folder.glob("*.jsonl"))[:3])
         raise RecordError(
@@ -275,7 +275,7 @@ def _head_of(path: Path) -> Head:
 
 
 def _bare_record(folder: Path) -> Record:
-    """A record of what a script's own probes left: rank files without a record.json, one launch, no reference."""
+    """A record of what a script's own probes left: rank files without a record.json, one launch, no reference, no lab."""
     _check_ranks(folder)
     run = read_run(folder, "variant", 0.0, _attempts_in(folder))
     times = [
@@ -296,4 +296,4 @@ def _bare_record(folder: Path) -> Record:
         world_size=run.world_size,
         date=time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(written)),
     )
-    return Record("duplicate-data", folder.resolve().name, {}, provenance, {"variant": run}, folder)
+    return Record("", folder.resolve().name, {}, provenance, {"variant": run}, folder)

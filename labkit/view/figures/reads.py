@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from ...errors import UsageError
-from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, loss_curve, names_of
+from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, names_of
+from ...record.measures_loss import loss_curve
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture
