@@ -156,7 +156,12 @@ def bench(
 
 @app.command()
 def show(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="A record's folder, or `last`.")] = "last",
+    record: Annotated[
+        str, typer.Argument(metavar="RECORD", help="A record's folder, that of a script's probe files, or `last`.")
+    ] = "last",
+    lab: Annotated[
+        str | None, typer.Option(metavar="SLUG", help="Judge by this lab; a script's files by every question if left out.")
+    ] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
     figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the figures into this folder, as PNG.")] = None,
     output: Annotated[str | None, typer.Option(metavar="RANK", help="Print what this rank printed.")] = None,
@@ -168,24 +173,32 @@ def show(
     from .facade import Lab
     from .labs import spec
     from .record.store import latest, read_record
+    from .script import Script
     from .view.terminal import print_record
 
+    chosen = None if lab is None else spec(lab)  # wrong use is said before anything is read
     if trace is not None:
         _check_writable(trace, "--trace")
     found = read_record(latest() if record == "last" else record)
-    opened = Lab(spec(found.lab))
     if output is not None:
         print(_rank_output(found, _whole("--output", output)), end="")
         return
     with _blamed_on(found):
         if trace is not None:
             _write_trace(found, trace)
-        _write_json(opened.report(found), json)
+        if chosen is None and not found.lab:
+            script = Script(found)
+            drawn, verdicts, measures = script.figures(), script.verdicts, script.measures()
+            tables, report = script.tables(), script.report()
+        else:
+            opened = Lab(chosen or spec(found.lab))
+            drawn, verdicts = dict.fromkeys(opened.spec.figures, opened), opened.judge(found)
+            measures, tables, report = opened.measures(found), opened.tables(found), opened.report(found)
+        _write_json(report, json)
         if figures is not None:
-            _draw(opened, found, figures)
+            _draw(drawn, found, figures)
         if json != "-":
-            tables = opened.tables(found)
-            print_record(_console(), found, opened.measures(found), opened.judge(found), tables)
+            print_record(_console(), found, measures, verdicts, tables)
 
 
 @app.command()
@@ -347,6 +360,8 @@ def _write_json(report: dict[str, Any], where: str | None) -> None:
 def _rank_output(record: Any, rank: int) -> str:
     if not 0 <= rank < record.run.world_size:
         raise UsageError(f"--output: ranks count from 0 to {record.run.world_size - 1}; given {rank}")
+    if not record.lab:
+        raise UsageError("--output: labkit did not start this script, and kept nothing of what it printed; leave it out")
     from .ranks.entry import output_file
 
     path = output_file(record.folder / record.run.role, rank)
@@ -356,12 +371,13 @@ def _rank_output(record: Any, rank: int) -> str:
         raise RecordError(f"cannot read {path}: {error.strerror}; give a record that is whole") from error
 
 
-def _draw(opened: Any, record: Any, folder: Path) -> None:
+def _draw(labs: dict[str, Any], record: Any, folder: Path) -> None:
+    """Draw figures, each by its lab; one that lacks what it shows is left out, with a line that says so."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--figures cannot make {folder}: {error.strerror}; give another folder") from error
-    for name in opened.spec.figures:
+    for name, opened in labs.items():
         try:
             opened.figure(name, record).save(folder / f"{name}.png")
         except UsageError as error:  # a record need not hold what every figure shows

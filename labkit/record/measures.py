@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from .schema import RankLog, Record, Run, Span, Step
+from .schema import RankLog, Record, Run, Span
 
 Key = Literal["id", "digest"]
 
@@ -317,44 +317,6 @@ def comm_share(run: Run) -> float | None:
     shares = [lane_shares(log).get("comm") for log in run.ranks if log.steps]
     known = [share for share in shares if share is not None]
     return float(np.mean(known)) if known else None
-
-
-@dataclass(frozen=True)
-class LossCurve:
-    """Loss over the whole global batch, by step.
-
-    Attributes:
-        loss_global: mean of the ranks' losses, weighted by their samples.
-        samples: samples processed by all ranks together, up to and with the step.
-        time_s: seconds since the first step began on rank 0.
-    """
-
-    loss_global: np.ndarray
-    samples: np.ndarray
-    time_s: np.ndarray
-
-
-def loss_curve(run: Run) -> LossCurve:
-    """The run's loss against samples and against time, of the steps in which every rank recorded one."""
-    together = zip(*(log.steps for log in run.ranks), strict=False)
-    steps = [of_ranks for of_ranks in together if all("loss_local" in step.scalars for step in of_ranks)]
-    shape = (len(steps), run.world_size)
-    losses = np.array([[step.scalar("loss_local") for step in of_ranks] for of_ranks in steps]).reshape(shape)
-    sizes = np.array([[_batch_samples(step) for step in of_ranks] for of_ranks in steps]).reshape(shape)
-    ends = np.array([of_ranks[0].end_ns for of_ranks in steps], dtype=np.int64)
-    start = run.ranks[0].steps[0].start_ns if steps else 0
-    return LossCurve(
-        loss_global=(losses * sizes).sum(1) / sizes.sum(1),
-        samples=sizes.sum(1).cumsum(),
-        time_s=(ends - start) / 1e9,
-    )
-
-
-def _batch_samples(step: Step) -> float:
-    """How many samples a rank's step is made of: what the program said, or what the probe saw, or 1 for equal weights."""
-    if "batch_samples" in step.scalars:
-        return step.scalar("batch_samples")
-    return float(len(next(iter(step.digests.values()), ())) or 1)
 
 
 def clock_offsets(run: Run) -> np.ndarray:

@@ -52,19 +52,24 @@ class Probe:
     *Called on* every rank. No collective is made.
 
     Args:
-        path: the rank's file; its folder exists.
-        rank, local_rank, world_size, host, attempt, device, backend, threads: as in `Head`.
+        path: the rank's file, called rank-00000.jsonl, rank-00001.jsonl, … after its rank; its folder exists.
+        rank, local_rank, world_size: as in `Head`; what is left out is read from RANK, LOCAL_RANK and WORLD_SIZE, as
+            torchrun sets them, and is 0, 0 and 1 without them.
+        host, attempt, device, backend, threads: as in `Head`.
         barrier_ns: the monotonic clock as this rank left the barrier that all ranks share.
         on_step: called with the number of each step as it begins (progress, injected faults).
+
+    Raises:
+        UsageError: the file cannot be made, or a variable of torchrun's is no whole number.
     """
 
     def __init__(
         self,
         path: Path | str,
         *,
-        rank: int = 0,
-        local_rank: int = 0,
-        world_size: int = 1,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        world_size: int | None = None,
         host: str = "localhost",
         attempt: int = 0,
         device: str = "cpu",
@@ -77,9 +82,9 @@ class Probe:
         self.step = -1
         self._head = Head(
             schema=SCHEMA_VERSION,
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
+            rank=_from_torchrun("RANK", 0) if rank is None else rank,
+            local_rank=_from_torchrun("LOCAL_RANK", 0) if local_rank is None else local_rank,
+            world_size=_from_torchrun("WORLD_SIZE", 1) if world_size is None else world_size,
             host=host,
             pid=os.getpid(),
             attempt=attempt,
@@ -91,7 +96,13 @@ class Probe:
         _check_head(self._head)
         self._on_step = on_step
         self._encode = msgspec.json.Encoder().encode
-        self._fd = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND, 0o644)
+        try:
+            self._fd = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise UsageError(
+                f"the probe cannot write {self.path}: {error.strerror}; give a file in a folder that exists, as in "
+                'Probe(f"my_run/rank-{rank:05d}.jsonl") after os.makedirs("my_run", exist_ok=True)'
+            ) from error
         self._head_written = False
         self._epoch = 0
         self._in_step = False
@@ -315,6 +326,17 @@ def _plain(call: str, values: Mapping[str, Any]) -> dict[str, int | float | str 
     return plain
 
 
+def _from_torchrun(name: str, default: int) -> int:
+    """What torchrun says of this process in a variable of its environment; `default` where it did not start it."""
+    said = os.environ.get(name, "")
+    try:
+        return int(said) if said else default
+    except ValueError:
+        raise UsageError(
+            f"{name} must be a whole number, as torchrun sets it; it is {said!r}; unset it, or give Probe {name.lower()}="
+        ) from None
+
+
 def _samples_and_ids(batch: Any, ids_at: int | str | None) -> tuple[Any, Any]:
     """The part of a batch that is the samples, and the part that is their ids."""
     if hasattr(batch, "ndim"):
@@ -343,7 +365,7 @@ def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:
         rows = np.ascontiguousarray(rows)
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1)
-    return list(map(_row_hash, rows))
+    return [_row_hash(row) for row in rows]
 
 
 def digest_tensors(tensors: Iterable[torch.Tensor]) -> str:

@@ -138,6 +138,18 @@ class Run(msgspec.Struct, frozen=True):
         """The number of ranks as words: "1 rank", "4 ranks"."""
         return f"{self.world_size} rank{'s' * (self.world_size != 1)}"
 
+    @property
+    def left_open(self) -> str:
+        """Which ranks did not close their probes, as a phrase; empty where all did."""
+        open_still = [log for log in self.ranks if not log.finished]
+        said = [
+            f"rank {log.head.rank} did not close its probe"
+            + (f" after step {log.steps[-1].step}" if log.steps else ", and finished no step")
+            for log in open_still[:8]
+        ]
+        more = f", and {len(open_still) - 8} more did not" if len(open_still) > 8 else ""
+        return ", ".join(said) + more
+
     def fact(self, name: str, default: object = None) -> object:
         """A fact that rank 0 declared."""
         return self.ranks[0].head.facts.get(name, default)
@@ -257,6 +269,7 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     """The runs that a verdict needs, by role: "variant" is the one under study, the others are its references.
 
     A survey has no variant; its first run stands for it. `baseline` is what the machine was known to do at the time.
+    What a script's own probes wrote is of no lab (""); its variant is the name of its folder.
     """
 
     lab: str
@@ -266,6 +279,16 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     runs: dict[str, Run]
     folder: Path | None = None
     baseline: Baseline | None = None
+
+    @property
+    def title(self) -> str:
+        """What ran, as a heading: the lab and its variant, or a script's folder."""
+        return f"{self.lab} / {self.variant}" if self.lab else f"your script: {self.variant}"
+
+    @property
+    def ended_early(self) -> str:
+        """Which ranks of a script did not close their probes, as a sentence; empty where all did. A lab's run fails then."""
+        return f"ended early: {self.run.left_open}" if not self.lab and self.run.left_open else ""
 
     @property
     def run(self) -> Run:
@@ -287,9 +310,9 @@ class Record(msgspec.Struct, frozen=True, dict=True):
         steps = max(len(log.steps) for log in run.ranks)
         roles = ", ".join(sorted(self.runs))
         return (
-            f"Record({self.lab} / {self.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s; "
+            f"Record({self.title}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s; "
             f"runs: {roles})\n"
-            f"  {self.provenance.label()}"
+            f"  {self.provenance.label()}" + (f"\n  {self.ended_early}" if self.ended_early else "")
         )
 
     def _repr_html_(self) -> str:

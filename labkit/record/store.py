@@ -6,6 +6,7 @@ rank that was killed may be cut short, and then the file has no end mark either.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import time
@@ -25,6 +26,7 @@ KEPT_RUNS = 50
 MAX_ATTEMPTS = 1001
 """The first, and as many restarts as a launch may be given."""
 
+_RANK_FILE = re.compile(r"rank-(\d{5})(?:\.attempt\d+)?\.jsonl")
 _decoder = msgspec.json.Decoder(Line)
 
 
@@ -239,7 +241,7 @@ def read_record(folder: Path | str) -> Record:
     if folder.name == "record.json":
         folder = folder.parent
     path = folder / "record.json"
-    if not path.exists() and any(folder.glob("rank-*.jsonl")):
+    if not path.exists() and folder.is_dir():
         return _bare_record(folder)
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
@@ -257,8 +259,64 @@ def read_record(folder: Path | str) -> Record:
     return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline)
 
 
+def _check_ranks(folder: Path) -> None:
+    """Refuse rank files that are not those of one run, with what is wrong and what to do.
+
+    Raises:
+        RecordError: no such file; a probe that was not told its rank; a file of another run; a rank without a file.
+    """
+    files: dict[int, Path] = {}
+    for path in sorted(folder.glob("rank-*.jsonl")):
+        named = _RANK_FILE.fullmatch(path.name)
+        if named:
+            files[int(named[1])] = path  # of several attempts any: each says the same of its rank
+    if not files:
+        others = ", ".join(path.name for path in sorted(folder.glob("*.jsonl"))[:3])
+        raise RecordError(
+            f"no record in {folder}: neither record.json, which `labkit run --record` writes, nor the files of a script's "
+            f"probes, which must be called rank-00000.jsonl, rank-00001.jsonl, …{f'; there is {others}' if others else ''}. "
+            "Give the folder that holds them, or let each rank name its file so: "
+            'Probe(f"my_run/rank-{rank:05d}.jsonl", rank=rank, world_size=world_size)'
+        )
+    heads = {rank: _head_of(path) for rank, path in files.items()}
+    for rank, head in heads.items():
+        if head.rank != rank or head.rank >= head.world_size:
+            raise RecordError(
+                f"{folder}: {files[rank].name} says that it is of rank {head.rank} of {head.world_size}; its probe did not "
+                "know its rank. Give it both, Probe(path, rank=rank, world_size=world_size), or start the script under "
+                "torchrun, which says them; then run it again"
+            )
+    first = min(heads)
+    expected = heads[first].world_size
+    others = [files[rank].name for rank, head in heads.items() if head.world_size != expected]
+    if others:
+        sizes = sorted({head.world_size for head in heads.values()} - {expected})
+        raise RecordError(
+            f"{folder} holds files of several runs: {files[first].name} is of a run of {expected}, {', '.join(others)} of "
+            f"{' and '.join(map(str, sizes))}. Delete what an older run left ({', '.join(others)} here, if "
+            f"{files[first].name} is the newer one), or write each run into a new folder"
+        )
+    missing = [rank_file(folder, rank).name for rank in range(expected) if rank not in heads]
+    if missing:
+        lacking = f"{missing[0]} is missing" if len(missing) == 1 else f"{missing[0]} and others are missing"
+        raise RecordError(
+            f"{folder}: files of {len(heads)} ranks, but they are of a run of {expected}: {lacking}. Copy the files of all "
+            "machines into one folder, or run again"
+        )
+
+
+def _head_of(path: Path) -> Head:
+    """The head of a rank's file, without decoding its steps."""
+    with contextlib.suppress(OSError, msgspec.DecodeError), path.open("rb") as lines:
+        line = _decoder.decode(next(lines, b""))
+        if isinstance(line, Head):
+            return line
+    return read_rank(path).head  # says what is wrong with the file
+
+
 def _bare_record(folder: Path) -> Record:
-    """A record of what a script's own probes left: rank files without a record.json, one launch, no reference."""
+    """A record of what a script's own probes left: rank files without a record.json, one launch, no reference, no lab."""
+    _check_ranks(folder)
     run = read_run(folder, "variant", 0.0, _attempts_in(folder))
     times = [
         time_ns
@@ -278,4 +336,4 @@ def _bare_record(folder: Path) -> Record:
         world_size=run.world_size,
         date=time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(written)),
     )
-    return Record("duplicate-data", folder.resolve().name, {}, provenance, {"variant": run}, folder)
+    return Record("", folder.resolve().name, {}, provenance, {"variant": run}, folder)

@@ -84,17 +84,22 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     made = " ".join(part.made for part in (record.network, record.storage) if part)
     console.print(
         Panel(
-            Group(table, *(Text(line, style="dim") for line in (record.provenance.label(), made) if line)),
-            title=Text(f"{record.lab} / {record.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s"),
+            Group(
+                table, *(Text(line, style="dim") for line in (record.provenance.label(), made, record.ended_early) if line)
+            ),
+            title=Text(f"{record.title}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s"),
             title_align="left",
         )
     )
     for one in tables:
         console.print(*in_terminal(one), sep="\n")
         console.print()
-    for verdict in verdicts:
+    for verdict in verdicts.shown:
         console.print(_verdict(verdict))
-    if record.folder is not None:
+    if verdicts.folded:
+        how = f"labkit show {record.folder} --lab SLUG"
+        console.print(f"{verdicts.closing(how)}; labkit list has the slugs", style="dim", soft_wrap=True, markup=False)
+    if record.folder is not None and record.lab:
         console.print(f"kept in {record.folder}", style="dim", soft_wrap=True, markup=False)
 
 

@@ -47,7 +47,7 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
         run = record.run
         if not any(log.steps for log in run.ranks):
-            raise UsageError(f"{name} has no steps to draw")
+            raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
         offsets = np.zeros(run.world_size) if one_clock(run) else clock_offsets(run)
         origin = min(log.steps[0].start_ns - offset for log, offset in zip(run.ranks, offsets, strict=True) if log.steps)
         ends = [log.steps[-1].end_ns - offset - origin for log, offset in zip(run.ranks, offsets, strict=True) if log.steps]
@@ -115,7 +115,10 @@ def data_beside_compute(*records: Record) -> Picture:
     found = [_waits(record) for record in records]
     for name, known in zip(names, found, strict=True):
         if not known:
-            raise UsageError(f"{name} has too few steps to say what a step waits for; run more steps")
+            raise UsageError(
+                f"{name} has too few steps, or none whose data were timed, to say what a step waits for; run more steps, "
+                "and read batches through probe.batches(loader)"
+            )
     figure = Figure(figsize=(10.5, 1.7 + 0.5 * len(records)))
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(records))

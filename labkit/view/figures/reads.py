@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from ...errors import UsageError
-from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, loss_curve, names_of
+from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, names_of
+from ...record.measures_loss import loss_curve
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture
@@ -167,7 +168,7 @@ def timeline(*records: Record) -> Picture:
         skip = 1 if min(len(log.steps) for log in run.ranks) > TIMELINE_STEPS else 0  # the first step builds the buckets
         shown = [log.steps[skip : skip + TIMELINE_STEPS] for log in run.ranks]
         if not any(shown):
-            raise UsageError(f"{name} has no steps to draw")
+            raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
         origin = min(steps[0].start_ns - offset for steps, offset in zip(shown, offsets, strict=True) if steps)
         for rank, (steps, offset) in enumerate(zip(shown, offsets, strict=True)):
             for step in steps:
@@ -212,9 +213,7 @@ def loss(*records: Record, references: bool = True) -> Picture:
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
         curve = loss_curve(record.run)
         if not len(curve.samples):
-            raise UsageError(
-                f"{name} recorded no loss to draw; record it in each step with probe.scalar('loss_local', loss.item())"
-            )
+            raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
         label = name if "ranks" in name else f"{name}, {record.run.ranks_said}"
         left.plot(curve.samples, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
         right.plot(curve.time_s, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)

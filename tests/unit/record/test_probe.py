@@ -325,3 +325,25 @@ def test_samples_that_are_no_tensor_are_refused(probe):
     with pytest.raises(UsageError, match="the samples of a batch must be a tensor or an array, a row a sample; given str"):
         list(probe.batches([["a", "b"]]))
     assert len(digest_rows(np.float32(1))) == 1
+
+
+def test_what_torchrun_says_counts_where_nothing_is_given(tmp_path, monkeypatch):
+    for name, value in (("RANK", "3"), ("LOCAL_RANK", "1"), ("WORLD_SIZE", "4")):
+        monkeypatch.setenv(name, value)
+    head = written(Probe(tmp_path / "a.jsonl")).head
+    assert (head.rank, head.local_rank, head.world_size) == (3, 1, 4)
+    head = written(Probe(tmp_path / "b.jsonl", rank=0, local_rank=0, world_size=2)).head
+    assert (head.rank, head.local_rank, head.world_size) == (0, 0, 2)
+    monkeypatch.setenv("RANK", "one")
+    with pytest.raises(UsageError, match="RANK must be a whole number, .* 'one'; .* give Probe rank="):
+        Probe(tmp_path / "c.jsonl")
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name)
+    head = written(Probe(tmp_path / "d.jsonl")).head
+    assert (head.rank, head.local_rank, head.world_size) == (0, 0, 1)
+
+
+def test_a_file_that_cannot_be_made_says_what_to_give(tmp_path):
+    for path in (tmp_path, tmp_path / "none" / "rank-00000.jsonl"):
+        with pytest.raises(UsageError, match=r"the probe cannot write .*; give a file in a folder that exists"):
+            Probe(path)

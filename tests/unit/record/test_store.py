@@ -140,7 +140,51 @@ def test_a_record_comes_back_as_it_was(tmp_path):
 
 def test_a_folder_that_holds_no_record_is_named_with_what_to_give(tmp_path):
     text = refusal(store.read_record, tmp_path)
-    assert str(tmp_path) in text and "give the folder" in text
+    assert str(tmp_path) in text and "Give the folder" in text
+
+
+def test_rank_files_of_another_name_are_told_the_right_one(tmp_path):
+    write_rank(tmp_path).rename(tmp_path / "log0.jsonl")
+    text = refusal(store.read_record, tmp_path)
+    assert "there is log0.jsonl" in text and 'Probe(f"my_run/rank-{rank:05d}.jsonl", rank=rank, world_size=' in text
+
+
+def test_probes_that_did_not_know_their_rank_are_told_how(tmp_path):
+    for rank in (0, 1):
+        write_rank(tmp_path).rename(tmp_path / f"aside{rank}")
+    for rank in (0, 1):
+        (tmp_path / f"aside{rank}").rename(store.rank_file(tmp_path, rank))
+    text = refusal(store.read_record, tmp_path)
+    assert "rank-00001.jsonl says that it is of rank 0 of 1" in text
+    assert "rank=rank, world_size=world_size" in text and "under torchrun" in text
+    write_rank(tmp_path, rank=1, world_size=1)  # a rank alone was given
+    assert "rank-00001.jsonl says that it is of rank 1 of 1" in refusal(store.read_record, tmp_path)
+
+
+def test_files_that_an_older_run_left_are_named(tmp_path):
+    for rank in range(4):
+        write_rank(tmp_path, rank, 4)
+    for rank in range(2):
+        write_rank(tmp_path, rank, 2)
+    text = refusal(store.read_record, tmp_path)
+    assert "Delete what an older run left (rank-00002.jsonl, rank-00003.jsonl here" in text and "a new folder" in text
+    for rank in (2, 3):
+        store.rank_file(tmp_path, rank).unlink()
+    assert store.read_record(tmp_path).run.world_size == 2
+
+
+@pytest.mark.parametrize(("present", "named"), [([0, 1], "rank-00002.jsonl is missing"), ([2], "others are missing")])
+def test_a_rank_without_a_file_is_named(tmp_path, present, named):
+    for rank in present:
+        write_rank(tmp_path, rank, 3)
+    text = refusal(store.read_record, tmp_path)
+    assert named in text and "of a run of 3" in text
+
+
+def test_a_rank_that_wrote_nothing_is_named(tmp_path):
+    write_rank(tmp_path, 0, 2)
+    store.rank_file(tmp_path, 1).write_bytes(b"")
+    assert "rank-00001.jsonl: no head line" in refusal(store.read_record, tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1}'])

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from labkit.errors import UsageError
-from labkit.record.measures import loss_curve
+from labkit.record.measures_loss import loss_curve
 from labkit.view import palette
 from labkit.view.figures import FIGURES, figure
 from labkit.view.figures.reads import coverage_and_copies, loss, timeline, who_read_what
@@ -98,7 +98,6 @@ def test_the_loss_is_drawn_against_all_samples_and_against_seconds(broken):
 
 
 def test_two_records_of_one_variant_are_told_apart_by_what_differs(fixed):
-
     other = msgspec.structs.replace(fixed, config={"lr": 0.2})
     one = msgspec.structs.replace(fixed, config={"lr": 0.1})
     labels = [line.get_label() for line in loss(one, other).figure.axes[0].lines]
@@ -107,7 +106,9 @@ def test_two_records_of_one_variant_are_told_apart_by_what_differs(fixed):
 
 def test_a_script_that_records_no_loss_is_told_what_to_record():
     reading = [[[[0, 1], [2, 3]]]]
-    with pytest.raises(UsageError, match="recorded no loss to draw; record it in each step with probe.scalar"):
+    with pytest.raises(
+        UsageError, match="no step has a loss on every rank; record it on each, within the step: probe.scalar"
+    ):
         figure("loss")(record_of(run_of(reading)))
 
 

@@ -5,6 +5,7 @@ import io
 import msgspec
 from rich.console import Console
 
+from labkit.detect.verdict import Verdicts
 from labkit.record.measures import Quantity
 from labkit.record.table import Table
 from labkit.view.tables import in_terminal
@@ -24,7 +25,7 @@ def printed(show) -> str:
 
 def test_what_looks_like_markup_is_printed_as_it_is(tmp_path):
     record = msgspec.structs.replace(record_of(run_of([[[[0]]]])), variant=ODD, folder=tmp_path / ODD)
-    said = printed(lambda console: print_record(console, record, {"measure": Quantity(ODD)}, []))
+    said = printed(lambda console: print_record(console, record, {"measure": Quantity(ODD)}, Verdicts([])))
     assert said.count(ODD) == 3
 
 
