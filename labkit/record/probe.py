@@ -360,12 +360,12 @@ def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:
             f"the samples of a batch must be a tensor or an array, a row a sample; given {type(batch).__name__}; give what "
             "the model is given, or an array of what tells the samples apart"
         )
-    rows = batch if isinstance(batch, np.ndarray) else _as_numpy(batch)
+    rows: Any = batch if isinstance(batch, np.ndarray) else _as_numpy(batch)
     if not rows.flags.c_contiguous:
         rows = np.ascontiguousarray(rows)
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1)
-    return [_row_hash(row) for row in rows]
+    return list(map(_row_hash, rows))
 
 
 def digest_tensors(tensors: Iterable[torch.Tensor]) -> str:
