@@ -137,6 +137,12 @@ class Run(msgspec.Struct, frozen=True):
         """The number of ranks as words: "1 rank", "4 ranks"."""
         return f"{self.world_size} rank{'s' * (self.world_size != 1)}"
 
+    @property
+    def steps_said(self) -> str:
+        """The number of steps as words: "60 steps", and "47 to 74 steps a rank" where ranks made unequally many."""
+        fewest, most = (pick(len(log.steps) for log in self.ranks) for pick in (min, max))
+        return f"{most} step{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} steps a rank"
+
     def fact(self, name: str, default: object = None) -> object:
         """A fact that rank 0 declared."""
         return self.ranks[0].head.facts.get(name, default)
@@ -283,10 +289,9 @@ class Record(msgspec.Struct, frozen=True, dict=True):
 
     def __repr__(self) -> str:
         run = self.run
-        steps = max(len(log.steps) for log in run.ranks)
         roles = ", ".join(sorted(self.runs))
         return (
-            f"Record({self.lab} / {self.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s; "
+            f"Record({self.lab} / {self.variant}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s; "
             f"runs: {roles})\n"
             f"  {self.provenance.label()}"
         )

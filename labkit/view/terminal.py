@@ -63,7 +63,6 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
 def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()) -> None:
     """The card of a record: what ran, the measures, the verdicts, where it is kept."""
     run = record.run
-    steps = max(len(log.steps) for log in run.ranks)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
@@ -73,7 +72,7 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     console.print(
         Panel(
             Group(table, *(Text(line, style="dim") for line in (record.provenance.label(), made) if line)),
-            title=f"{record.lab} / {record.variant}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s",
+            title=f"{record.lab} / {record.variant}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s",
             title_align="left",
         )
     )
