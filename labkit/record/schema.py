@@ -150,6 +150,12 @@ class Run(msgspec.Struct, frozen=True):
         more = f", and {len(open_still) - 8} more did not" if len(open_still) > 8 else ""
         return ", ".join(said) + more
 
+    @property
+    def steps_said(self) -> str:
+        """The number of steps as words: "60 steps", and "47 to 74 steps a rank" where ranks made unequally many."""
+        fewest, most = (pick(len(log.steps) for log in self.ranks) for pick in (min, max))
+        return f"{most} step{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} steps a rank"
+
     def fact(self, name: str, default: object = None) -> object:
         """A fact that rank 0 declared."""
         return self.ranks[0].head.facts.get(name, default)
@@ -307,10 +313,9 @@ class Record(msgspec.Struct, frozen=True, dict=True):
 
     def __repr__(self) -> str:
         run = self.run
-        steps = max(len(log.steps) for log in run.ranks)
         roles = ", ".join(sorted(self.runs))
         return (
-            f"Record({self.title}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s; "
+            f"Record({self.title}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s; "
             f"runs: {roles})\n"
             f"  {self.provenance.label()}" + (f"\n  {self.ended_early}" if self.ended_early else "")
         )

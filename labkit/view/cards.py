@@ -22,10 +22,10 @@ _SMALL = "font-size:85%;opacity:.8"
 _CHIP = "background:{colour};color:white;border-radius:3px;padding:.1em .5em;font-weight:bold;white-space:nowrap"
 
 
-def chip(status: str) -> str:
-    """A status as a word with its mark, so that it needs no colour."""
+def chip(status: str, word: str = "") -> str:
+    """A status as a word with its mark, so that it needs no colour; `word` stands in place of the status's own."""
     colour, mark = palette.STATUS_COLOUR[status], palette.STATUS_MARK[status]
-    return f'<span style="{_CHIP.format(colour=colour)}">{mark} {status.replace("_", " ")}</span>'
+    return f'<span style="{_CHIP.format(colour=colour)}">{mark} {word or status.replace("_", " ")}</span>'
 
 
 def _box(body: str, colour: str = palette.GREY) -> str:
@@ -78,10 +78,9 @@ def verdicts_card(verdicts: Any) -> str:
 def record_card(record: Record) -> str:
     """What ran, and with what provenance."""
     run = record.run
-    steps = max(len(log.steps) for log in run.ranks)
     settings = ", ".join(f"{name} {value}" for name, value in record.config.items())
     return _box(
-        f"<div><strong>{escape(record.title)}</strong>: {run.ranks_said}, {steps} steps, "
+        f"<div><strong>{escape(record.title)}</strong>: {run.ranks_said}, {run.steps_said}, "
         f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
         f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
         + (f"<div style='{_SMALL}'>{escape(record.ended_early)}</div>" if record.ended_early else "")
@@ -123,9 +122,9 @@ def comparison_card(columns: Mapping[str, Mapping[str, Quantity]], labels: list[
 def check_card(findings: list[str]) -> str:
     """What a check of an exercise found."""
     if not findings:
-        return _box(f"{chip('clear')} <strong>Solved:</strong> every check passed.", palette.GREEN)
+        return _box(f"{chip('clear', 'solved')} Every check passed.", palette.GREEN)
     items = "".join(f"<li>{escape(text)}</li>" for text in findings)
-    return _box(f"{chip('found')} <strong>Not yet:</strong> {len(findings)} still wrong.<ul>{items}</ul>", palette.VERMILION)
+    return _box(f"{chip('found', 'not yet')} {len(findings)} still wrong.<ul>{items}</ul>", palette.VERMILION)
 
 
 def diff_card(before_name: str, after_name: str, before: str, after: str) -> str:
@@ -147,10 +146,15 @@ def cost_card(waste: float, cost: Cost, *, num_gpus: float, hours: float, price:
     """What a waste costs at a scale that the reader chose."""
     return _box(
         f"<strong>This on {num_gpus:,.0f} GPUs for {hours:,.0f} h at {price:,.2f} an hour wastes "
-        f"{cost.money:,.0f}</strong>: {waste:.1%} of {num_gpus * hours:,.0f} GPU-hours, {cost.gpu_hours:,.0f}."
+        f"{cost.money:,.0f}</strong>: {gpu_hours_said(waste, cost, num_gpus * hours)}."
         f"<div style='{_SMALL}'>simulated: the measured share of waste, times size, time and price as entered</div>",
         palette.ORANGE,
     )
+
+
+def gpu_hours_said(waste: float, cost: Cost, whole: float) -> str:
+    """Wasted GPU-hours of all, as words: "3,456 of 4,608 GPU-hours (75 %)"."""
+    return f"{cost.gpu_hours:,.0f} of {whole:,.0f} GPU-hours ({100 * waste:.3g} %)"
 
 
 def note_card(text: str, status: str = "not_applicable") -> str:

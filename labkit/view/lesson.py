@@ -10,7 +10,7 @@ from typing import Any
 
 from ..detect.cost import cost_of
 from ..errors import UnknownName, UsageError
-from .cards import _box, cost_card, escape
+from .cards import _box, cost_card, escape, gpu_hours_said
 
 
 def begin(lab: Any, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
@@ -108,7 +108,14 @@ class Prediction:
         from IPython.display import display
 
         display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
-        display(self._widget)
+        display(self._repr_mimebundle_(), raw=True)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        bundle: Any = self._widget._repr_mimebundle_(include=include, exclude=exclude)
+        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+        said = f"{self.value:g} {self.unit}".rstrip()
+        data["text/plain"] = f"{self.question} I predict {said}: the box needs a running kernel."
+        return data
 
     def reveal(self, actual: float) -> Revealed:
         """Compare with what was measured."""
@@ -146,8 +153,8 @@ class CostOf:
         self.cost = cost_of(waste, num_gpus=num_gpus, hours=hours, price_per_gpu_hour=price_per_gpu_hour)
         self._card = cost_card(waste, self.cost, num_gpus=num_gpus, hours=hours, price=price_per_gpu_hour)
         self._text = (
-            f"{waste:.1%} of {num_gpus:g} GPUs for {hours:g} h at {price_per_gpu_hour:g} an hour: "
-            f"{self.cost.gpu_hours:,.0f} GPU-hours, {self.cost.money:,.0f} (simulated)"
+            f"{num_gpus:g} GPUs for {hours:g} h: {gpu_hours_said(waste, self.cost, num_gpus * hours)}, "
+            f"{self.cost.money:,.0f} at {price_per_gpu_hour:,.2f} an hour (simulated)"
         )
 
     def __repr__(self) -> str:

@@ -75,7 +75,6 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     Names and paths are printed as they are: to rich a `[b]` in them would be markup.
     """
     run = record.run
-    steps = max(len(log.steps) for log in run.ranks)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
@@ -87,7 +86,7 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
             Group(
                 table, *(Text(line, style="dim") for line in (record.provenance.label(), made, record.ended_early) if line)
             ),
-            title=Text(f"{record.title}: {run.ranks_said}, {steps} steps, {run.wall_s:.2f} s"),
+            title=Text(f"{record.title}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s"),
             title_align="left",
         )
     )

@@ -59,6 +59,7 @@ class Panel:
         self._last_refresh = 0.0
         self._ran_with: dict[str, Any] = {}
         self._refusal = ""  # why the last figure that was asked for could not be drawn
+        self._given = dict(settings)
         self._controls = self._make_controls(settings)
         self._figure_name = widgets.Dropdown(
             options=list(lab.spec.figures), description="figure", style=_WIDE, layout=widgets.Layout(width="26em")
@@ -123,13 +124,16 @@ class Panel:
         return controls
 
     def _take_conditions(self, controls: dict[str, Any]) -> None:
-        """Set the controls that some variant has conditions for to those under which the chosen one shows what it shows."""
+        """Set the controls that some variant has conditions for to those under which the chosen one shows what it shows.
+
+        Where the chosen one has none for a control, it goes back to what the panel was given, else to its default.
+        """
         spec = self._lab.spec
         chosen = spec.variant(controls["variant"].value).defaults
         own = {name for variant in spec.variants for name in variant.defaults}
         for field in dataclasses.fields(spec.config):
             if field.name in own and field.name in controls:
-                controls[field.name].value = chosen.get(field.name, field.default)
+                controls[field.name].value = chosen.get(field.name, self._given.get(field.name, field.default))
 
     def settings(self) -> dict[str, Any]:
         """What the controls say now."""

@@ -216,6 +216,15 @@ def test_stored_outputs_read_well_without_a_kernel(path):
 
 
 @each
+def test_the_answer_is_hidden_until_its_cell_is_run(path):
+    """JupyterLab shows a hidden output again when its cell is run; `make notebooks` keeps a cell's metadata."""
+    notebook = nbformat.read(path, as_version=4)
+    (cell,) = [cell for cell in code_cells(notebook) if ".reveal(" in cell.source]
+    assert cell.metadata.get("jupyter") == {"outputs_hidden": True}
+    assert not [other for other in code_cells(notebook) if other is not cell and "jupyter" in other.metadata]
+
+
+@each
 def test_only_the_invariants_are_compared(path):
     notebook = nbformat.read(path, as_version=4)
     cell = invariants_cell(notebook)

@@ -64,12 +64,12 @@ VARIANTS = (
     ),
     Variant(
         name="async-straggler",
-        summary="the same, and one rank is four times as slow: nobody waits for it",
+        summary="async-theory-lr, and one rank is four times as slow: nobody waits for it",
         defaults={**BY_THEORY, "straggler": 4.0},
     ),
     Variant(
         name="async-bounded",
-        summary="the same straggler, and nobody may be more than two gradients ahead of it",
+        summary="async-straggler, and nobody may be more than two gradients ahead of the slow rank",
         defaults={**BY_THEORY, "straggler": 4.0, "bound": 2},
     ),
     Variant(
@@ -109,7 +109,7 @@ SPEC = LabSpec(
     measures=later("...record.measures_staleness:staleness_measures", __name__),
     source=later(".programs:source", __name__),
     figures=("who-computed-on-what", "staleness", "loss-both-ways", "stability"),
-    controls=("lr", "momentum", "straggler", "bound"),
+    controls=("lr", "momentum", "straggler", "bound", "steps", "batch"),
     exact_measures=("pushes", "mean_staleness_as_derived", "weights_repeat"),
     timed_detectors=("straggler",),
     captures=(Capture(name="broken", variant="broken"), Capture(name="fixed", variant="fixed")),

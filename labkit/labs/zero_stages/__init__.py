@@ -81,7 +81,7 @@ SPEC = LabSpec(
     tables=later("...record.summary_zero:zero_tables", __name__),
     source=later(".plans:source", __name__),
     figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
-    controls=("layers", "hidden", "room"),
+    controls=("layers", "hidden", "steps", "room"),
     exact_measures=(
         "own_account_missed_by",
         "collectives",

@@ -42,24 +42,29 @@ def who_computed_on_what(*records: Record, versions: int = MAX_VERSIONS) -> Pict
     figure, axes = side_by_side(records, width=6.4, height=1.7 + 0.42 * tallest)
     words = []
     for axis, of_run, name in zip(axes, runs, names_of(records), strict=True):
-        _draw_arrows(axis, of_run, tallest, versions)
+        part = _draw_arrows(axis, of_run, tallest, versions)
         mean, most = float(of_run.staleness.mean()), int(of_run.staleness.max())
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
-        axis.set_xlabel(f"version of the weights (updates so far)  ·  mean staleness {mean:.2f}, at most {most}", fontsize=9)
-        words.append(f"{name}: gradients are {mean:.2f} versions old on average, {most} at most")
+        axis.set_xlabel(
+            f"version of the weights (updates so far): {part}\nmean staleness of all gradients {mean:.2f}, at most {most}",
+            fontsize=9,
+        )
+        words.append(f"{name}: gradients are {mean:.2f} versions old on average, {most} at most; drawn: {part}")
     handles: list[Any] = [Line2D([], [], marker="o", color=palette.GREEN, linestyle="", label="fresh")]
     handles += [
         Line2D([], [], color=colour, linewidth=2, label=label)
-        for (_, colour), label in zip(_LEVELS[1:], ("up to W versions old", "up to 2W", "older"), strict=True)
+        for (_, colour), label in zip(_LEVELS[1:], ("up to W versions old (W workers)", "up to 2W", "older"), strict=True)
     ]
     figure.legend(handles=handles, loc="upper center", ncols=4, frameon=False, fontsize=8.5, bbox_to_anchor=(0.5, 1.0))
     top = 1 - 0.38 / figure.get_figheight()
     return finish(figure, records, "Which worker computed on which version. " + "; ".join(words) + ".", top=top)
 
 
-def _draw_arrows(axis, of_run: Pushes, tallest: int, versions: int) -> None:
-    last = min(max(versions, VERSIONS_A_WORKER * len(of_run.workers)), int(of_run.pushed.max()))
-    shown = of_run.pushed <= last
+def _draw_arrows(axis, of_run: Pushes, tallest: int, versions: int) -> str:
+    """Draw them, and say which part of the updates they are of."""
+    updates = int(of_run.pushed.max()) + 1
+    drawn = min(max(versions, VERSIONS_A_WORKER * len(of_run.workers)), updates)
+    shown = of_run.pushed < drawn
     rows = of_run.workers[:MAX_WORKERS]
     for row, worker in enumerate(rows):
         mine = np.flatnonzero(shown & (of_run.rank == worker))
@@ -77,13 +82,14 @@ def _draw_arrows(axis, of_run: Pushes, tallest: int, versions: int) -> None:
                 axis.annotate(str(end - start), ((start + end) / 2, row), (0, 3), textcoords="offset points", fontsize=6.5,
                               ha="center", color=colour)  # fmt: skip
         axis.add_collection(LineCollection(lines, colors=colours, linewidths=1.8))
-    axis.set_xlim(-0.6, last + 0.8)
+    axis.set_xlim(-0.6, drawn - 0.2)
     axis.set_ylim(tallest - 0.4, -0.7)
     axis.set_yticks(range(len(rows)), [f"rank {worker}" for worker in rows])
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", color=palette.LIGHT, linewidth=0.5)
     axis.set_axisbelow(True)
     axis.spines[["top", "right", "left"]].set_visible(False)
+    return f"the first {drawn} of {updates} updates" if drawn < updates else f"all {updates} updates"
 
 
 def _colour(staleness: int, workers: int) -> str:

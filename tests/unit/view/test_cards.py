@@ -1,5 +1,6 @@
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
 from labkit.detect.rank_duplicates import detect
@@ -72,6 +73,29 @@ def test_the_record_prints_its_provenance(broken):
 def test_the_cost_card_says_what_is_measured_and_what_was_entered():
     text = text_of(lesson.CostOf(0.75, num_gpus=64, hours=72, price_per_gpu_hour=2.5)._repr_html_())
     assert "64 GPUs for 72 h at 2.50 an hour wastes 8,640" in text and "simulated" in text
+
+
+def test_the_cost_is_said_once_and_the_hours_of_all_hours():
+    text = text_of(lesson.CostOf(1.0)._repr_html_())
+    assert "wastes 11,520: 4,608 of 4,608 GPU-hours (100 %)." in text
+    assert repr(lesson.CostOf(0.4333)) == (
+        "64 GPUs for 72 h: 1,997 of 4,608 GPU-hours (43.3 %), 4,992 at 2.50 an hour (simulated)"
+    )
+
+
+def test_a_check_says_in_its_badge_what_it_found():
+    solved, missing = (text_of(CheckResult(findings)._repr_html_()) for findings in ([], ["too high"]))
+    assert solved.strip().startswith("✓ solved") and "clear" not in solved
+    assert missing.strip().startswith("✗ not yet") and "found" not in missing
+
+
+def test_a_record_says_how_many_steps_each_rank_made(broken):
+    fewer = msgspec.structs.replace(broken.run.ranks[0], steps=broken.run.ranks[0].steps[:-1])
+    uneven = msgspec.structs.replace(broken.run, ranks=(fewer, *broken.run.ranks[1:]))
+    steps = len(broken.run.ranks[1].steps)
+    assert f"4 ranks, {steps} steps, " in repr(broken)
+    for said in (repr(other := msgspec.structs.replace(broken, runs={"variant": uneven})), text_of(other._repr_html_())):
+        assert f"4 ranks, {steps - 1} to {steps} steps a rank, " in said
 
 
 def test_the_headline_is_the_first_that_found_something(broken, fixed):

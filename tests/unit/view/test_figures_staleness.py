@@ -53,7 +53,7 @@ def test_an_arrow_goes_from_the_version_pulled_to_the_version_pushed_and_a_dot_i
         if isinstance(collection, LineCollection)
         for line in collection.get_segments()
     ]
-    assert len(rows) == 40  # 41 versions are drawn, and the very first gradient is fresh
+    assert len(rows) == 39  # 40 updates are drawn, and the very first gradient is fresh
     second = [segment for segment in rows if segment[0][1] == 1][1]
     assert second[:, 0].tolist() == pytest.approx([2.1, 4.75])
     assert not any(len(c.get_segments()) for c in right.collections if isinstance(c, LineCollection))
@@ -61,9 +61,13 @@ def test_an_arrow_goes_from_the_version_pulled_to_the_version_pushed_and_a_dot_i
     assert [text.get_text() for text in left.get_yticklabels()] == ["rank 0", "rank 1", "rank 2", "rank 3"]
 
 
-def test_fewer_versions_can_be_asked_for(fixed):
-    (axis,) = who_computed_on_what(fixed, versions=10).figure.axes
-    assert len([line for line in axis.lines if line.get_marker() == "o"]) < 25 * 4
+def test_fewer_versions_can_be_asked_for_and_the_axis_says_how_many_are_drawn(broken, fixed):
+    picture = who_computed_on_what(fixed, versions=20)
+    (axis,) = picture.figure.axes
+    assert len([line for line in axis.lines if line.get_marker() == "o"]) == 20 * 4
+    assert "the first 20 of 25 updates" in axis.get_xlabel() and "the first 20 of 25 updates" in picture.alt
+    left, right = who_computed_on_what(broken, fixed).figure.axes
+    assert "the first 40 of 100 updates" in left.get_xlabel() and "all 25 updates" in right.get_xlabel()
 
 
 def test_the_histogram_has_a_row_a_worker_with_the_mean_of_its_own():

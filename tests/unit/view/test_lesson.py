@@ -35,6 +35,21 @@ def test_a_prediction_keeps_its_default_until_the_reader_enters_another():
     assert revealed.hit and "You said 32, measured 32 samples." in repr(revealed)
 
 
+def test_a_prediction_in_a_stored_notebook_is_a_sentence():
+    bundle = lesson.Prediction("How many?", guess=60, unit="%")._repr_mimebundle_()
+    assert bundle["text/plain"] == "How many? I predict 60 %: the box needs a running kernel."
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_a_prediction_shows_its_question_as_text_and_then_its_entry(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    lesson.Prediction("How many?", guess=60)._ipython_display_()
+    question, entry = shown
+    assert "How many?" in question["text/html"] and "widget" not in " ".join(question)
+    assert "HBox" not in entry["text/plain"]
+
+
 def test_a_guess_outside_what_can_be_is_refused():
     with pytest.raises(UsageError, match="from 0 to 10; given 11"):
         lesson.Prediction("How many?", guess=11, high=10)

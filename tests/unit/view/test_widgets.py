@@ -121,6 +121,14 @@ def test_what_the_controls_of_every_panel_say_is_a_configuration_of_its_lab(slug
                 assert getattr(config, name) == value
 
 
+def test_a_control_goes_back_to_what_the_panel_was_given_when_a_variant_has_no_condition_for_it():
+    panel = Panel(Lab(spec("input-pipeline")), num_samples=384, batch=8)
+    panel._controls["variant"].value = "workers-in-memory"
+    assert (panel.settings()["num_samples"], panel.settings()["batch"]) == (1797, 32)
+    panel._controls["variant"].value = "fixed"
+    assert (panel.settings()["num_samples"], panel.settings()["batch"]) == (384, 8)
+
+
 def test_why_a_figure_cannot_be_drawn_is_said_and_goes_when_another_one_is(broken, monkeypatch):
     panel = Panel(QuickLab(with_settings(broken)))
     press_run(panel)
