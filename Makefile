@@ -23,9 +23,10 @@ setup-deepspeed:  ## prepare .venv with DeepSpeed too, for its rows in lab 06 (t
 	@sh scripts/setup.sh deepspeed
 
 # JupyterLab listens on loopback only, asks for its token, and prints the address with it: open that where no browser
-# can be started here. It refuses to run as root unless told; in a container that is the usual user.
+# can be started here. It refuses to run as root unless told; in a container that is the usual user. Its settings keep
+# it from asking the network for news.
 lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the like are passed on)
-	@set -- --ServerApp.ip=127.0.0.1; \
+	@set -- --ServerApp.ip=127.0.0.1 "--LabApp.app_settings_dir=$(CURDIR)/scripts/jupyterlab"; \
 	[ "$$(id -u)" != 0 ] || set -- "$$@" --allow-root; \
 	[ "$$(uname)" = Darwin ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER" ] || set -- "$$@" --no-browser; \
 	exec .venv/bin/jupyter-lab "$$@" $(LAB_ARGS) notebooks

@@ -11,6 +11,7 @@ _PUBLIC = {
     "lab": "labkit.facade",
     "labs_table": "labkit.facade",
     "labs_here": "labkit.bench",
+    "judge": "labkit.script",
     "read_baseline": "labkit.record.baseline",
     "Lab": "labkit.facade",
     "read_record": "labkit.record.store",
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .record.baseline import read_baseline
     from .record.schema import Record
     from .record.store import read_record
+    from .script import judge
 
 
 def __getattr__(name: str):

@@ -95,7 +95,7 @@ def _kept(ranks: int | None, device: str | None) -> tuple[Baseline | None, str]:
     try:
         kept = read_baseline(kind)
     except NoBaseline:
-        return None, "there was none yet"
+        return None, "no baseline was kept yet"
     import torch
 
     misfits = kept.misfits(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -153,7 +156,12 @@ def bench(
 
 @app.command()
 def show(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="A record's folder, or `last`.")] = "last",
+    record: Annotated[
+        str, typer.Argument(metavar="RECORD", help="A record's folder, that of a script's probe files, or `last`.")
+    ] = "last",
+    lab: Annotated[
+        str | None, typer.Option(metavar="SLUG", help="Judge by this lab; a script's files by every question if left out.")
+    ] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
     figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the figures into this folder, as PNG.")] = None,
     output: Annotated[str | None, typer.Option(metavar="RANK", help="Print what this rank printed.")] = None,
@@ -165,23 +173,32 @@ def show(
     from .facade import Lab
     from .labs import spec
     from .record.store import latest, read_record
+    from .script import Script
     from .view.terminal import print_record
 
+    chosen = None if lab is None else spec(lab)  # wrong use is said before anything is read
     if trace is not None:
         _check_writable(trace, "--trace")
     found = read_record(latest() if record == "last" else record)
-    opened = Lab(spec(found.lab))
     if output is not None:
         print(_rank_output(found, _whole("--output", output)), end="")
         return
-    if trace is not None:
-        _write_trace(found, trace)
-    _write_json(opened.report(found), json)
-    if figures is not None:
-        _draw(opened, found, figures)
-    if json != "-":
-        tables = opened.tables(found)
-        print_record(_console(), found, opened.measures(found), opened.judge(found), tables)
+    with _blamed_on(found):
+        if trace is not None:
+            _write_trace(found, trace)
+        if chosen is None and not found.lab:
+            script = Script(found)
+            drawn, verdicts, measures = script.figures(), script.verdicts, script.measures()
+            tables, report = script.tables(), script.report()
+        else:
+            opened = Lab(chosen or spec(found.lab))
+            drawn, verdicts = dict.fromkeys(opened.spec.figures, opened), opened.judge(found)
+            measures, tables, report = opened.measures(found), opened.tables(found), opened.report(found)
+        _write_json(report, json)
+        if figures is not None:
+            _draw(drawn, found, figures)
+        if json != "-":
+            print_record(_console(), found, measures, verdicts, tables)
 
 
 @app.command()
@@ -220,9 +237,35 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
+    except OSError as error:  # a disk that is full or forbidden, mostly
+        where = f" at {error.filename}" if error.filename else ""
+        print(
+            f"labkit: {error.strerror or error}{where}; make room or give rights there, or choose another place with "
+            "--record, LABKIT_CACHE or TMPDIR",
+            file=sys.stderr,
+        )
+        code = EXIT_PROGRAM_FAILED
     if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
         print("labkit: interrupted; its ranks are ended", file=sys.stderr)
     sys.exit(code or 0)
+
+
+@contextlib.contextmanager
+def _blamed_on(record: Any) -> Iterator[None]:
+    """A record may be whole lines of valid JSON and still not say what its lab records: then it is the record's fault.
+
+    What is raised is named with its place, for whoever finds that it is labkit's.
+    """
+    try:
+        yield
+    except (LabkitError, OSError):
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise RecordError(
+            f"{record.folder} does not hold what {record.lab} records ({type(error).__name__}: {error}, in "
+            f"{Path(last.filename).name}:{last.lineno}); it is damaged, or another labkit wrote it: run the lab again"
+        ) from error
 
 
 def _console(stderr: bool = False) -> Any:
@@ -317,21 +360,29 @@ def _write_json(report: dict[str, Any], where: str | None) -> None:
 def _rank_output(record: Any, rank: int) -> str:
     if not 0 <= rank < record.run.world_size:
         raise UsageError(f"--output: ranks count from 0 to {record.run.world_size - 1}; given {rank}")
+    if not record.lab:
+        raise UsageError("--output: labkit did not start this script, and kept nothing of what it printed; leave it out")
     from .ranks.entry import output_file
 
     path = output_file(record.folder / record.run.role, rank)
-    return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
+    try:
+        return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}; give a record that is whole") from error
 
 
-def _draw(opened: Any, record: Any, folder: Path) -> None:
+def _draw(labs: dict[str, Any], record: Any, folder: Path) -> None:
+    """Draw figures, each by its lab; one that lacks what it shows is left out, with a line that says so."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--figures cannot make {folder}: {error.strerror}; give another folder") from error
-    for name in opened.spec.figures:
+    for name, opened in labs.items():
         try:
             opened.figure(name, record).save(folder / f"{name}.png")
         except UsageError as error:  # a record need not hold what every figure shows
             print(f"not drawn: {name}: {error}", file=sys.stderr)
             continue
+        except OSError as error:
+            raise UsageError(f"--figures cannot write into {folder}: {error.strerror}; give another folder") from error
         print(f"drew {folder / f'{name}.png'}", file=sys.stderr)

@@ -24,6 +24,7 @@ from .record.baseline import write_baseline
 from .record.measures import Quantity
 from .record.schema import Record
 from .record.table import Table
+from .report import report_of
 from .runner import OnProgress, Request, around, execute, help_along, kept_baseline, provenance_of
 
 
@@ -161,7 +162,7 @@ class Lab:
 
     def judge(self, record: Record) -> Verdicts:
         """Ask each of the lab's questions of a record."""
-        return Verdicts(detect.detector(name)(record) for name in self.spec.detectors)
+        return Verdicts(detect.ask(name, record) for name in self.spec.detectors)
 
     def measures(self, record: Record) -> dict[str, Quantity]:
         """The record's measures, by name."""
@@ -235,28 +236,7 @@ class Lab:
 
     def report(self, record: Record) -> dict[str, Any]:
         """The record's measures and verdicts as plain data, as `--json` writes them."""
-        verdicts = self.judge(record)
-        provenance = {k: v for k, v in msgspec.to_builtins(record.provenance).items() if v not in ("", None)}
-        return {
-            "lab": record.lab,
-            "variant": record.variant,
-            "config": dict(record.config),
-            "provenance": provenance,
-            "measures": {name: _plain(quantity) for name, quantity in self.measures(record).items()},
-            "verdicts": [
-                {
-                    "detector": verdict.detector,
-                    "status": verdict.status,
-                    "evidence": {name: _plain(quantity) for name, quantity in verdict.evidence.items()},
-                    "cause": verdict.cause,
-                    "fix": verdict.fix,
-                    "where": verdict.where,
-                    "waste": verdict.waste,
-                }
-                for verdict in verdicts
-            ],
-            "record": str(record.folder),
-        }
+        return report_of(record, record.lab or self.spec.slug, self.measures(record), self.judge(record))
 
     def invariants(self, *records: Record) -> str:
         """What must come out equal on every machine: statuses, exact counts, equality of hashes. No timing, no hash."""
@@ -334,11 +314,6 @@ class Diff:
         from .view.cards import diff_card
 
         return diff_card(self.before_name, self.after_name, self.before, self.after)
-
-
-def _plain(quantity: Quantity) -> dict[str, Any]:
-    plain = {"value": quantity.value, "unit": quantity.unit}
-    return plain | ({"source": quantity.source} if quantity.source else {})
 
 
 def _seed(seed: Any) -> int:

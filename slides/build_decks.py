@@ -4,6 +4,8 @@
     python slides/build_decks.py 02_mfu 05_overlap    some
     python slides/build_decks.py --fresh              every run made again
 
+Decks of the folder that are not asked for stay as they are.
+
 Figures, tables and numbers are drawn from records: what is not kept from an earlier build is run now, minutes for all labs.
 Ends with an error, and the slide's name, if anything on a slide is cut off, a picture is missing, a link leads nowhere, or
 a request would leave the machine.
@@ -33,6 +35,11 @@ LEAST_PX = 14.5  # of letters on a slide, the line of provenance among them
 NOT_DECKS = {"README", "INSTRUCTOR"}
 
 
+NO_CHROMIUM = (
+    "the PDFs and the look at every slide want Chromium: apt-get install chromium, or set CHROMIUM to its path; or --no-pdf"
+)
+
+
 class DeckError(Exception):
     """Something that a presenter would stumble over; says which deck, and what."""
 
@@ -43,18 +50,15 @@ def deck_names() -> list[str]:
     return sorted(names, key=lambda name: (name != "opening", name))
 
 
-def build(
-    names: Sequence[str], out: Path, *, records: Path, quick: bool = False, fresh: bool = False, pdfs: bool = True
-) -> list[Path]:
-    """Build decks as HTML.
+def build(names: Sequence[str], out: Path, *, records: Path, quick: bool = False, fresh: bool = False) -> list[Path]:
+    """Build decks as HTML; others that an earlier build left in the folder stay there.
 
     Args:
         names: of decks, or all of them if empty.
-        out: the folder; what an earlier build left there is replaced.
+        out: the folder.
         records: the folder in which records wait for the next build.
         quick: small runs, as tests make them.
         fresh: make runs again that are kept.
-        pdfs: let the first page lead to PDFs; making them is `write_pdf`'s.
 
     Returns:
         the HTML files.
@@ -67,7 +71,7 @@ def build(
     if unknown:
         raise DeckError(f"no deck {unknown[0]!r}; there are: {', '.join(deck_names())}")
     build_from(HERE, names, out, records=records, quick=quick, fresh=fresh)
-    (out / "index.html").write_text(index_page(names, out, pdfs), encoding="utf-8")
+    write_index(out)
     return [out / f"{name}.html" for name in names]
 
 
@@ -105,8 +109,22 @@ def build_from(
             path = made / leftover
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         if out.exists():
+            _keep_other_decks(out, made)
             shutil.rmtree(out)
         made.rename(out)
+
+
+def _keep_other_decks(earlier: Path, made: Path) -> None:
+    """Take decks over from the build before, with their figures and PDFs, that were not asked for in this one."""
+    (made / "_figures").mkdir(exist_ok=True)
+    for name in deck_names():
+        if (earlier / f"{name}.html").is_file() and not (made / f"{name}.html").exists():
+            parts = [f"{name}.html", f"pdf/{name}.pdf"]
+            parts += [str(path.relative_to(earlier)) for path in (earlier / "_figures").glob(f"{name}-*.png")]
+            for part in parts:
+                if (earlier / part).is_file():
+                    (made / part).parent.mkdir(exist_ok=True)
+                    shutil.copyfile(earlier / part, made / part)
 
 
 def _refuse_other_things(out: Path) -> None:
@@ -114,24 +132,30 @@ def _refuse_other_things(out: Path) -> None:
         raise DeckError(f"{out} holds other things than decks; give --out a new folder")
 
 
-def index_page(names: Sequence[str], out: Path, pdfs: bool) -> str:
-    """The page that a presenter opens first."""
-    titles = {name: html.escape(title_of(out / f"{name}.html")) for name in names}
-    rows = "\n".join(
-        f'<li><a href="{name}.html">{title}</a>' + f' · <a href="pdf/{name}.pdf">PDF</a>' * pdfs + "</li>"
-        for name, title in titles.items()
-    )
-    return f"""<!doctype html>
+def write_index(out: Path) -> None:
+    """Write the page that a presenter opens first: the decks and PDFs that the folder holds."""
+    items = []
+    for name in (name for name in deck_names() if (out / f"{name}.html").is_file()):
+        number = re.sub(r"\D.*", "", name) or "–"
+        pdf = f' · <a href="pdf/{name}.pdf">PDF</a>' if (out / "pdf" / f"{name}.pdf").is_file() else ""
+        items.append(f'<li>{number} <a href="{name}.html">{html.escape(title_of(out / f"{name}.html"))}</a>{pdf}</li>')
+    listed = "\n".join(items)
+    page = f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>labkit: the decks</title>
-<style>body {{ font: 20px/1.6 sans-serif; max-width: 46em; margin: 3em auto }} a {{ color: #0072b2 }}</style>
+<style>
+body {{ font: 20px/1.6 sans-serif; max-width: 46em; margin: 3em auto }}
+ul {{ list-style: none; padding: 0 }}
+a {{ color: #0072b2 }}
+</style>
 <h1>labkit: the decks</h1>
-<ol start="0">
-{rows}
-</ol>
+<ul>
+{listed}
+</ul>
 <p>In a deck: arrow keys turn the pages, <b>S</b> opens the presenter's view (notes, clock, next slide), <b>F</b> fills the
 screen, <b>O</b> shows all slides, <b>B</b> darkens the screen.</p>
 </html>
 """
+    (out / "index.html").write_text(page, encoding="utf-8")
 
 
 def title_of(page: Path) -> str:
@@ -197,9 +221,7 @@ def browser() -> Iterator:
 
     path = chromium()
     if path is None:
-        raise DeckError(
-            "the PDFs and the look at every slide want Chromium: apt-get install chromium, or set CHROMIUM; or --no-pdf"
-        )
+        raise DeckError(NO_CHROMIUM)
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--allow-file-access-from-files"]
     with sync_playwright() as play:
         running = play.chromium.launch(executable_path=path, args=flags)
@@ -252,13 +274,12 @@ def write_pdf(running, deck: Path, pdf: Path) -> None:
     page.close()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """What `make slides` runs. *Called on* the parent."""
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="build_decks.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("decks", nargs="*", metavar="DECK", help="names of decks; all if none is given")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "slides", metavar="DIR", help="default: build/slides")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: build/slides, of a quick build build/slides-quick")
     parser.add_argument(
         "--records", type=Path, default=ROOT / "build" / "slide-records", metavar="DIR", help="where records wait"
     )
@@ -266,28 +287,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small runs, to try a deck: the numbers are of no use")
     parser.add_argument("--no-pdf", action="store_true", help="HTML alone, not looked at: needs no Chromium")
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="a PNG of each slide as well")
-    wanted = parser.parse_args(arguments)
+    wanted = parser.parse_args(given)
+    wanted.out = wanted.out or ROOT / "build" / ("slides-quick" if wanted.quick else "slides")
+    return wanted
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """What `make slides` runs. *Called on* the parent."""
+    wanted = _arguments(arguments)
     try:
         if not wanted.no_pdf and chromium() is None:
-            with browser():
-                pass
-        pdfs = not wanted.no_pdf
-        decks = build(wanted.decks, wanted.out, records=wanted.records, quick=wanted.quick, fresh=wanted.fresh, pdfs=pdfs)
+            raise DeckError(NO_CHROMIUM)  # before minutes of runs
+        decks = build(wanted.decks, wanted.out, records=wanted.records, quick=wanted.quick, fresh=wanted.fresh)
         complaints = broken_links(wanted.out)
         if not wanted.no_pdf:
             with browser() as running:
                 for deck in decks:
                     complaints += look_at(running, deck, wanted.pictures)
                     write_pdf(running, deck, wanted.out / "pdf" / f"{deck.stem}.pdf")
+            write_index(wanted.out)
         if complaints:
             raise DeckError("\n".join(complaints))
     except DeckError as error:
         print(f"decks: {error}", file=sys.stderr)
         return 1
-    print(
-        f"{len(decks)} decks: open {wanted.out / 'index.html'} in a browser"
-        + ("" if wanted.no_pdf else f"; PDFs in {wanted.out / 'pdf'}")
-    )
+    said = "" if wanted.no_pdf else f"; PDFs in {wanted.out / 'pdf'}"
+    count = f"{len(decks)} deck{'s' * (len(decks) != 1)}"
+    print(f"{count} built: open {wanted.out / 'index.html'} in a browser{said}")
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ..errors import UnknownName
 from ..record.schema import Record
-from .verdict import Verdict
+from .verdict import Verdict, for_script
 
 Detector = Callable[[Record], Verdict]
 _NOT_DETECTORS = ("verdict", "cost", "explanations")
@@ -28,3 +28,13 @@ def detector(name: str) -> Detector:
     if name not in names():
         raise UnknownName("detector", name, names())
     return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").detect
+
+
+def ask(name: str, record: Record) -> Verdict:
+    """A detector's answer on a record; what it advises suits whoever wrote it, a lab or a script.
+
+    Raises:
+        UnknownName: with the valid names.
+    """
+    verdict = detector(name)(record)
+    return verdict if record.lab else for_script(verdict)

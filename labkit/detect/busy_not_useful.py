@@ -7,7 +7,7 @@ shows 100 %. Waiting for data does not: nothing runs then.
 from __future__ import annotations
 
 from ..record.measures import Quantity
-from ..record.measures_mfu import busy_share, ceiling, declares_flops, timed_steps, utilisation
+from ..record.measures_mfu import busy_share, ceiling, declares_flops, utilisation
 from ..record.schema import Record
 from .utilisation import DECLARE, MEASURE, NO_FLOPS
 from .verdict import Verdict, answering
@@ -24,8 +24,8 @@ NOT_BUSY = 0.6
 def detect(record: Record) -> Verdict:
     """Compare how busy the rank kept its cores with the arithmetic that it did."""
     run = record.run
-    steps = timed_steps(run)
-    if not steps or "cpu_s" not in steps[0].scalars:
+    busy = busy_share(run)
+    if busy is None:
         return _answer(
             "not_applicable", cause="the program did not record its processor time", fix="record the scalar cpu_s"
         )
@@ -33,7 +33,7 @@ def detect(record: Record) -> Verdict:
         return _answer("not_applicable", cause=NO_FLOPS, fix=DECLARE)
     if ceiling(record) is None:
         return _answer("not_applicable", cause="the record holds no measured ceiling", fix=MEASURE)
-    busy, useful = busy_share(run), utilisation(record) or 0.0
+    useful = utilisation(record) or 0.0
     evidence = {
         "busy_share": Quantity(busy, "of the cores' time"),
         "mfu": Quantity(useful, "of the measured ceiling"),

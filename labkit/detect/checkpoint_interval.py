@@ -12,7 +12,7 @@ from ..record.measures import Quantity
 from ..record.measures_crash import attempts, crashes, saves
 from ..record.reliability import Costs, best_interval, goodput, young_interval
 from ..record.schema import Record, Run
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "checkpoint-interval"
 QUESTION = "Are checkpoints as frequent as failures ask for?"
@@ -54,7 +54,10 @@ def detect(record: Record) -> Verdict:
             "inconclusive",
             evidence,
             cause="the mean time between failures is not known, and without it no interval is right or wrong",
-            fix="take it from the cluster's history, or from published counts, and say it (--set mtbf_s=…)",
+            fix=either(
+                lab="take it from the cluster's history, or from published counts, and say it (--set mtbf_s=…)",
+                script="take it from the cluster's history, or from published counts, and say it: probe.declare(mtbf_s=…)",
+            ),
         )
     restart = max((crash.restart_s for crash in crashes(run)), default=0.0)
     gains = [_gain(interval, Costs(save=save, restart=restart, mtbf=mtbf)) for save in (low, middle, high)]

@@ -19,7 +19,7 @@ from ..record.measures_input import (
     speed_up,
 )
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "cross-process-lock"
 QUESTION = "Do the ranks get their data one after the other?"
@@ -48,7 +48,10 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="the record holds no run of one rank alone to compare with",
-            fix="run it with --set compare=all, or with --ranks 1 beside",
+            fix=either(
+                lab="run it with --set compare=all, or with --ranks 1 beside",
+                script="start it on one rank too, and compare the data spans of the two runs",
+            ),
         )
     shared = sharing(record)
     if shared is None:

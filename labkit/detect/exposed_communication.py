@@ -12,7 +12,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_overlap import Exposure, buckets, exposure, is_sweep
 from ..record.schema import Record, Run
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "exposed-communication"
 QUESTION = "Do ranks wait for communication that the backward pass could hide?"
@@ -39,7 +39,10 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="the run tried several bucket sizes; each has an answer of its own",
-            fix="look at the figure bucket-sweep, or run one size: --variant fixed --set bucket_mb=1",
+            fix=either(
+                lab="look at the figure bucket-sweep, or run one size: --variant fixed --set bucket_mb=1",
+                script="look at the figure bucket-sweep, or run one size",
+            ),
         )
     seen = exposure(run)
     if seen is None:
@@ -70,14 +73,20 @@ def _judge(run: Run, seen: Exposure) -> Verdict:
             "inconclusive",
             evidence,
             cause=f"communication is {share:.1%} of the step: whether it is hidden or not, nobody would notice on this link",
-            fix="measure on the link that you will train on, or set a slower one (--hosts 2 --link 400mbit)",
+            fix=either(
+                lab="measure on the link that you will train on, or set a slower one (--hosts 2 --link 400mbit)",
+                script="measure on the link that you will train on",
+            ),
         )
     if len(hidden) < ENOUGH_STEPS:
         return _answer(
             "inconclusive",
             evidence,
             cause=f"{len(hidden)} measured step{'s' * (len(hidden) != 1)} cannot show how much steps differ",
-            fix=f"run {ENOUGH_STEPS + 2} steps or more (--steps {ENOUGH_STEPS + 2})",
+            fix=either(
+                lab=f"run {ENOUGH_STEPS + 2} steps or more (--steps {ENOUGH_STEPS + 2})",
+                script=f"run {ENOUGH_STEPS + 2} steps or more",
+            ),
         )
     low, high = (float(value) for value in np.quantile(hidden, (0.2, 0.8)))
     if saved < WORTH or low >= HALF:
@@ -92,7 +101,10 @@ def _judge(run: Run, seen: Exposure) -> Verdict:
             "inconclusive",
             evidence,
             cause=f"between {low:.0%} and {high:.0%} of what could be hidden is hidden, by the step: noise decides",
-            fix="run more steps (--steps 20) on a machine that does nothing else",
+            fix=either(
+                lab="run more steps (--steps 20) on a machine that does nothing else",
+                script="run more steps on a machine that does nothing else",
+            ),
         )
     return _answer("found", evidence, cause=_cause(run, seen, hidden), fix=_fix(run), where=where, waste=saved)
 

@@ -57,7 +57,11 @@ def detect(record: Record) -> Verdict:
             fix="measure up to a larger message, as with --set max_message_mib=64",
         )
     if abs(off) <= GOOD:
-        return _answer("clear", evidence, cause=f"the fit is off by {abs(off):.0%} at most")
+        return _answer(
+            "clear",
+            evidence,
+            cause=f"the fit is off by {abs(off):.0%} at most, and {GOOD:.0%} would still tell which links are the limit",
+        )
     if scatter >= 0.5 * abs(off):
         return _answer(
             "inconclusive",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_crash import Attempt, attempts, of_step
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "local-disk"
 QUESTION = "Are checkpoints lost together with a node?"
@@ -53,7 +53,10 @@ def detect(record: Record) -> Verdict:
             "inconclusive",
             evidence,
             cause="no rank was started again after a save",
-            fix="kill a rank after the first save, with its node's disk (Fault(kind='lose-node', …))",
+            fix=either(
+                lab="kill a rank after the first save, with its node's disk (Fault(kind='lose-node', …))",
+                script="start again on another node after the first save, and record what is loaded: probe.event('load', …)",
+            ),
         )
     if len(_paths(found)) > 1 and not could_lose:
         return _answer(
@@ -61,7 +64,10 @@ def detect(record: Record) -> Verdict:
             evidence,
             cause="each rank keeps its checkpoints at a path of its own, and no node was lost: whether they outlive a node "
             "this run does not show",
-            fix="lose a node on purpose (Fault(kind='lose-node', …)), or keep checkpoints on shared storage",
+            fix=either(
+                lab="lose a node on purpose (Fault(kind='lose-node', …)), or keep checkpoints on shared storage",
+                script="start again on another node on purpose, or keep checkpoints on shared storage",
+            ),
         )
     return _answer("clear", evidence, cause="after each restart every rank found what had been saved")
 

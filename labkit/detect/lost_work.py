@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_crash import Crash, crashes, saves
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "lost-work"
 QUESTION = "Does a crash send the run back further than to its newest checkpoint?"
@@ -25,7 +25,11 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause=f"{what}, so nothing was lost yet",
-            fix="kill a rank on purpose (Fault(kind='kill', rank=0, step=…)) and let the launcher start again",
+            fix=either(
+                lab="kill a rank on purpose (Fault(kind='kill', rank=0, step=…)) and let the launcher start again",
+                script="kill a rank on purpose and let the launcher start again; rank 0 then writes "
+                "rank-00000.attempt1.jsonl, with Probe(…, attempt=1) and probe.resume_at(step)",
+            ),
         )
     evidence = _evidence(record, happened)
     where = str(run.fact("keeper_where", "")) or None

@@ -11,7 +11,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_input import ENOUGH, judged_steps, step_s, times_faster
 from ..record.schema import Record, Run
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "needless-workers"
 QUESTION = "Is the run faster without DataLoader workers?"
@@ -30,7 +30,10 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="the record holds no run without workers to compare with",
-            fix="run it once with num_workers=0, here by --set compare=all",
+            fix=either(
+                lab="run it once with num_workers=0, here by --set compare=all",
+                script="run it once with num_workers=0, and compare the time of a step",
+            ),
         )
     ratio, own, other = times_faster(record, "inline"), _quarters(run), _quarters(record.runs["inline"])
     if ratio is None or own is None or other is None:

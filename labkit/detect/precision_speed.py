@@ -11,7 +11,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_precision import Speed, speed
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "precision-speed"
 QUESTION = "Is a step slower than in fp32 here?"
@@ -32,7 +32,13 @@ def detect(record: Record) -> Verdict:
     times = speed(run)
     if times is None:
         return _answer(
-            "not_applicable", cause="no steps were timed beside fp32's", fix=f"time them (--set repeats={max(9, ENOUGH)})"
+            "not_applicable",
+            cause="no steps were timed beside fp32's",
+            fix=either(
+                lab=f"time them (--set repeats={max(9, ENOUGH)})",
+                script="time a few steps in either precision by turns, nine times, each with probe.event('timed', repeat=…, "
+                "loop='variant' or 'fp32', elapsed_ns=…, steps=…)",
+            ),
         )
     low, high = times.interval
     ratio, repeats = float(np.median(times.ratios)), len(times.ratios)
@@ -42,7 +48,7 @@ def detect(record: Record) -> Verdict:
             "inconclusive",
             evidence,
             cause=f"{repeats} repeats are too few to tell a difference from noise",
-            fix=f"time {ENOUGH} repeats or more (--set repeats=9)",
+            fix=either(lab=f"time {ENOUGH} repeats or more (--set repeats=9)", script=f"time {ENOUGH} repeats or more"),
         )
     if low > 1 and ratio > 1 + SAME:
         return _answer(
@@ -65,7 +71,10 @@ def detect(record: Record) -> Verdict:
         evidence,
         cause=f"a step takes {low:.2f} to {high:.2f} times as long as in fp32 from one repeat to the next: noise hides what "
         "difference there is",
-        fix="stop what else runs on this machine, and time more steps (--set timed_steps=100)",
+        fix=either(
+            lab="stop what else runs on this machine, and time more steps (--set timed_steps=100)",
+            script="stop what else runs on this machine, and time more steps",
+        ),
     )
 
 

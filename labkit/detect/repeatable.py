@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_staleness import arrival_repeats, pushes, repeats_of, weights_repeat
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "repeatable"
 QUESTION = "Does the same run give the same weights again?"
@@ -22,7 +22,12 @@ def detect(record: Record) -> Verdict:
     count = len(repeats_of(record))
     if count < 2:
         return _answer(
-            "not_applicable", cause="the run was made once", fix="run it again in the role repeat (--set repeats=1)"
+            "not_applicable",
+            cause="the run was made once",
+            fix=either(
+                lab="run it again in the role repeat (--set repeats=1)",
+                script="run it again, and compare what probe.digest('weights', model.parameters()) returns at the end",
+            ),
         )
     equal, same_order = weights_repeat(record), arrival_repeats(record)
     if equal is None:

@@ -17,7 +17,7 @@ from ..record.measures_crash import (
     states_not_restored,
 )
 from ..record.schema import Record, Run
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "resume-departs"
 QUESTION = "Does the resumed run depart from the uninterrupted one?"
@@ -40,7 +40,11 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="the run was not interrupted and resumed",
-            fix="kill a rank on purpose (Fault(kind='kill', rank=0, step=…)) and let the launcher start again",
+            fix=either(
+                lab="kill a rank on purpose (Fault(kind='kill', rank=0, step=…)) and let the launcher start again",
+                script="kill a rank on purpose and let the launcher start again; rank 0 then writes "
+                "rank-00000.attempt1.jsonl, with Probe(…, attempt=1) and probe.resume_at(step)",
+            ),
         )
     missing = states_not_restored(run) or []
     evidence = {"resumed_at": Quantity(begun, "steps done")}
@@ -119,7 +123,11 @@ def _without_reference(run: Run, begun: int, missing: list[str], evidence: dict[
         "not_applicable",
         evidence,
         cause="there is no uninterrupted run to compare with, and the program tells no hashes of its state",
-        fix=f"run the same without a crash, as the record's {REFERENCE!r} run",
+        fix=either(
+            lab=f"run the same without a crash, as the record's {REFERENCE!r} run",
+            script="record a hash of each state when it is saved and when it is back: probe.event('state', when='saved' or "
+            "'resumed', of_step=…, weights=…, optimizer=…)",
+        ),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..record.measures import Quantity, union_ns
 from ..record.measures_input import ENOUGH, counted, fetches, store_rates
 from ..record.schema import Record, Run
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "saturated-store"
 QUESTION = "Is the store that all ranks read from at its limit?"
@@ -34,7 +34,10 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="there is nothing to compare with: it takes several ranks, and one that reads alone",
-            fix="run with 2 ranks or more and --set compare=all",
+            fix=either(
+                lab="run with 2 ranks or more and --set compare=all",
+                script="start it on one rank too, and compare the bytes a second of the two runs",
+            ),
         )
     if run.fact("workers", 0):
         return _answer(

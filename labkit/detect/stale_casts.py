@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_precision import repeated_batches, steps_of
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "stale-casts"
 QUESTION = "Does each forward pass see the weights of the last update?"
@@ -31,7 +31,10 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="no forward pass was checked after an update, and no batch came twice in a row with weights moved between",
-            fix="train a few steps on one and the same batch (--set fixed_batch=true)",
+            fix=either(
+                lab="train a few steps on one and the same batch (--set fixed_batch=true)",
+                script="train a few steps on one and the same batch, read through probe.batches(loader)",
+            ),
         )
     evidence = {}
     if checks:

@@ -17,7 +17,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_staleness import Losses, Pushes, Stability, loss_by_samples, pushes, stability
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "stale-gradients"
 QUESTION = "Do stale gradients harm the training?"
@@ -153,7 +153,10 @@ def _without_reference(
         "inconclusive",
         evidence,
         cause=f"{_stale(of_run)}; the loss {what}, but what a synchronous run would make of it is not on record",
-        fix="add a synchronous run with the same settings and samples in the role sync (--set compare=yes)",
+        fix=either(
+            lab="add a synchronous run with the same settings and samples in the role sync (--set compare=yes)",
+            script="run the same synchronously over as many samples, and compare the losses",
+        ),
     )
 
 

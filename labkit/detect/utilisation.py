@@ -17,7 +17,7 @@ from ..record.measures_mfu import (
     utilisation_spread,
 )
 from ..record.schema import Record
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "utilisation"
 QUESTION = "Does the device do useful arithmetic most of the time?"
@@ -49,7 +49,11 @@ def detect(record: Record) -> Verdict:
         )
     value, spread = utilisation(record), utilisation_spread(record)
     if value is None or spread is None:
-        return _answer("not_applicable", cause="the run has fewer than 2 timed steps", fix="run more steps (--steps 6)")
+        return _answer(
+            "not_applicable",
+            cause="the run has fewer than 2 timed steps",
+            fix=either(lab="run more steps (--steps 6)", script="run more steps"),
+        )
     low, high = spread
     waiting = lane_shares(run.ranks[0]).get("data", 0.0)
     evidence = {
@@ -58,8 +62,10 @@ def detect(record: Record) -> Verdict:
         "mfu_slow_steps": Quantity(low, "of the measured ceiling"),
         "mfu_fast_steps": Quantity(high, "of the measured ceiling"),
         "data_share": Quantity(waiting, "of step time"),
-        "busy_share": Quantity(busy_share(run), "of the cores' time"),
     }
+    busy = busy_share(run)
+    if busy is not None:
+        evidence["busy_share"] = Quantity(busy, "of the cores' time")
     if low < WRONG <= high:
         return _answer(
             "inconclusive",
@@ -91,7 +97,10 @@ def _why(waiting: float, trains_nothing: bool) -> tuple[str, str]:
     if waiting > WAITING:
         return (
             f"{waiting:.0%} of a step is spent waiting for data",
-            "replace the loader by one ready batch (--set data=dummy): if the rate jumps, feed the device faster",
+            either(
+                lab="replace the loader by one ready batch (--set data=dummy): if the rate jumps, feed the device faster",
+                script="replace the loader by one ready batch: if the rate jumps, feed the device faster",
+            ),
         )
     if trains_nothing:
         return "it moves memory and multiplies nothing", "find what keeps the device busy; it is not the model"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..record.measures import Leak, Quantity, dataset_size, epochs, reads, validation_leak
 from ..record.schema import Record, Run
 from .explanations import MEETINGS
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "validation-leak"
 QUESTION = "Is validation data trained on?"
@@ -23,7 +23,10 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="the program recorded no validation samples",
-            fix="hold some data out (--set val_share=0.2) and record it with probe.seen('validation', epoch, batch)",
+            fix=either(
+                lab="hold some data out (--set val_share=0.2) and record it with probe.seen('validation', epoch, batch)",
+                script="record what you validate on with probe.seen('validation', epoch, batch)",
+            ),
         )
     evidence = {
         "val_leak": Quantity(leak.share, "of the validation samples"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..record.measures import Quantity
@@ -64,11 +64,47 @@ def answering(detector: str, question: str) -> Callable[..., Verdict]:
     return answer
 
 
-class Verdicts(tuple[Verdict, ...]):
-    """The verdicts on one record, in the lab's order."""
+class _Either(str):
+    """What to do in a run of a lab, which is the text itself, and what to do in a script."""
 
-    def __new__(cls, verdicts: Iterable[Verdict]) -> Verdicts:
-        return super().__new__(cls, tuple(verdicts))
+    script: str
+
+
+def either(*, lab: str, script: str) -> str:
+    """A fix that depends on who wrote the record: a lab has options and references, a script of one's own has not."""
+    text = _Either(lab)
+    text.script = script
+    return text
+
+
+def for_script(verdict: Verdict) -> Verdict:
+    """The verdict with the fix that suits a script."""
+    return replace(verdict, fix=verdict.fix.script) if isinstance(verdict.fix, _Either) else verdict
+
+
+class Verdicts(tuple[Verdict, ...]):
+    """The verdicts on one record, in the lab's order.
+
+    Attributes:
+        folded: how many of them are not shown one by one: those that do not apply, where every question there is was asked.
+    """
+
+    folded: int
+
+    def __new__(cls, verdicts: Iterable[Verdict], *, fold: bool = False) -> Verdicts:
+        made = super().__new__(cls, tuple(verdicts))
+        made.folded = sum(verdict.status == "not_applicable" for verdict in made) if fold else 0
+        return made
+
+    @property
+    def shown(self) -> list[Verdict]:
+        """Those that are shown one by one."""
+        return [verdict for verdict in self if not self.folded or verdict.status != "not_applicable"]
+
+    def closing(self, how: str = "labkit.lab(SLUG).judge(record)") -> str:
+        """The line that stands for those that are not shown; `how` says what shows them. Empty where all are."""
+        more = "1 more question needs" if self.folded == 1 else f"{self.folded} more questions need"
+        return f"{more} what was not recorded: {how} says what" if self.folded else ""
 
     @property
     def found(self) -> list[Verdict]:
@@ -94,7 +130,7 @@ class Verdicts(tuple[Verdict, ...]):
         return super().__getitem__(key)
 
     def __repr__(self) -> str:
-        return "\n".join(str(verdict) for verdict in self)
+        return "\n".join([*(str(verdict) for verdict in self.shown), *filter(None, [self.closing()])])
 
     def _repr_html_(self) -> str:
         from ..view.cards import verdicts_card  # the one listed exception to the import rule

@@ -13,7 +13,7 @@ from ..record.measures_zero import backend_bytes, operations, peak_bytes, strate
 from ..record.schema import Record, Run
 from ..record.strategies import STRATEGIES
 from ..record.zero import cheapest, recipe
-from .verdict import Verdict, answering
+from .verdict import Verdict, answering, either
 
 NAME = "wrong-stage"
 QUESTION = "Does this stage of ZeRO cost time that a cheaper one, which fits, would not?"
@@ -136,5 +136,8 @@ def _beside(record: Record, run: Run, best: str, other: Run, evidence: dict[str,
         "inconclusive",
         evidence,
         cause=f"{name} sends {more:.2f} times what {best} sends, but the times of their steps overlap: noise hides the cost",
-        fix="stop what else runs here, run more steps (--set steps=40), or set a slower link (--link 50mbit)",
+        fix=either(
+            lab="stop what else runs here, run more steps (--set steps=40), or set a slower link (--link 50mbit)",
+            script="stop what else runs there, run more steps, or measure on a slower link",
+        ),
     )

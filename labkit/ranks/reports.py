@@ -15,6 +15,9 @@ from .stacks import waits_in
 
 _DUMP_WAIT_S = 0.5
 
+OUT_OF_MEMORY = "; where nobody sent it, the system did, for want of memory: give smaller sizes or fewer ranks"
+"""What a reader should think of when a rank was killed, and no fault was planned that did it."""
+
 
 def timeout(board: Board, job: Job) -> RankTimeout:
     """Take the stack of every rank that runs, then say where each waits. *Called on* the parent, at the deadline."""
@@ -65,7 +68,8 @@ def explain(error: BaseException, rows: list[Row], job: Job, lost: list[int], se
     elif not lost and reports[first].state != "lost its peer":
         cause = first
         name = signal.Signals(-failure.exitcode).name if failure.exitcode < 0 else f"exit code {failure.exitcode}"
-        reports[first] = RankReport(first, "killed", f"by {name} in step {_step(rows[first])}")
+        hint = OUT_OF_MEMORY if name == "SIGKILL" and not rows[first].faults else ""
+        reports[first] = RankReport(first, "killed", f"by {name} in step {_step(rows[first])}{hint}")
     elif gone:
         cause = gone[0]
         what = f"in step {_step(rows[cause])}: its process ended without returning and without an error"

@@ -319,36 +319,6 @@ def comm_share(run: Run) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-@dataclass(frozen=True)
-class LossCurve:
-    """Loss over the whole global batch, by step.
-
-    Attributes:
-        loss_global: mean of the ranks' losses, weighted by their samples.
-        samples: samples processed by all ranks together, up to and with the step.
-        time_s: seconds since the first step began on rank 0.
-    """
-
-    loss_global: np.ndarray
-    samples: np.ndarray
-    time_s: np.ndarray
-
-
-def loss_curve(run: Run) -> LossCurve:
-    """The run's loss against samples and against time."""
-    logs = [log.steps for log in run.ranks]
-    count = min(len(steps) for steps in logs)
-    losses = np.array([[s.scalar("loss_local") for s in steps[:count]] for steps in logs])
-    sizes = np.array([[s.scalar("batch_samples") for s in steps[:count]] for steps in logs])
-    ends = np.array([s.end_ns for s in logs[0][:count]], dtype=np.int64)
-    start = logs[0][0].start_ns if count else 0
-    return LossCurve(
-        loss_global=(losses * sizes).sum(0) / sizes.sum(0),
-        samples=sizes.sum(0).cumsum(),
-        time_s=(ends - start) / 1e9,
-    )
-
-
 def clock_offsets(run: Run) -> np.ndarray:
     """By rank: nanoseconds to subtract from its times so that the common barrier is at 0 on every host."""
     return np.array([log.head.barrier_ns for log in run.ranks], dtype=np.int64)

@@ -66,12 +66,14 @@ def tokens_per_second(run: Run) -> float | None:
     return steps[0].scalar("tokens") / period_s(run)
 
 
-def busy_share(run: Run) -> float:
+def busy_share(run: Run) -> float | None:
     """Processor time of the rank / (wall time x its threads), over the timed steps: what `top` would show as busy.
 
-    For a GPU this is the host's share, not the device's.
+    For a GPU this is the host's share, not the device's. None where a step does not tell its processor time (`cpu_s`).
     """
     steps = timed_steps(run)
+    if not steps or not all("cpu_s" in step.scalars for step in steps):
+        return None
     wall = (steps[-1].end_ns - run.ranks[0].steps[max(0, int(run.fact("warm_up", 0)) - 1)].end_ns) / 1e9  # pyright: ignore[reportArgumentType]
     return sum(step.scalar("cpu_s") for step in steps) / (wall * run.ranks[0].head.threads)
 
@@ -119,6 +121,8 @@ def utilisation_spread(record: Record) -> tuple[float, float] | None:
 def mfu_measures(record: Record) -> dict[str, Quantity]:
     """The measures of the lab, by name. Every MFU is a share of a measured ceiling, its own or lab 00's."""
     run, found = record.run, {}
+    if not timed_steps(run):
+        return {}
     tokens, best = tokens_per_second(run), ceiling(record)
     found["step_time_s"] = Quantity(period_s(run), "s")
     if best is not None:
@@ -137,7 +141,9 @@ def mfu_measures(record: Record) -> dict[str, Quantity]:
                 found["hfu"] = Quantity(utilisation(record, convention="executed") or 0.0, "of the ceiling")
     elif best is not None:
         found["mfu_attention"] = Quantity(utilisation(record) or 0.0, "of the ceiling")
-    found["busy_share"] = Quantity(busy_share(run), "of the cores' time")
+    busy = busy_share(run)
+    if busy is not None:
+        found["busy_share"] = Quantity(busy, "of the cores' time")
     found["data_share"] = Quantity(lane_shares(run.ranks[0]).get("data", 0.0), "of step time")
     if "tuned" in record.runs and tokens is not None:
         other = tokens_per_second(record.runs["tuned"])

@@ -7,6 +7,8 @@ The hot path is kept under 30 µs a step (tests/benchmarks measures it): no obje
 from __future__ import annotations
 
 import contextlib
+import math
+import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,8 +19,8 @@ import msgspec
 import numpy as np
 import xxhash
 
-from ..errors import UsageError
-from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
+from ..errors import UnknownName, UsageError
+from .schema import LANES, SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
 
 if TYPE_CHECKING:
     import torch
@@ -50,19 +52,24 @@ class Probe:
     *Called on* every rank. No collective is made.
 
     Args:
-        path: the rank's file; its folder exists.
-        rank, local_rank, world_size, host, attempt, device, backend, threads: as in `Head`.
+        path: the rank's file, called rank-00000.jsonl, rank-00001.jsonl, … after its rank; its folder exists.
+        rank, local_rank, world_size: as in `Head`; what is left out is read from RANK, LOCAL_RANK and WORLD_SIZE, as
+            torchrun sets them, and is 0, 0 and 1 without them.
+        host, attempt, device, backend, threads: as in `Head`.
         barrier_ns: the monotonic clock as this rank left the barrier that all ranks share.
         on_step: called with the number of each step as it begins (progress, injected faults).
+
+    Raises:
+        UsageError: the file cannot be made, or a variable of torchrun's is no whole number.
     """
 
     def __init__(
         self,
         path: Path | str,
         *,
-        rank: int = 0,
-        local_rank: int = 0,
-        world_size: int = 1,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        world_size: int | None = None,
         host: str = "localhost",
         attempt: int = 0,
         device: str = "cpu",
@@ -75,9 +82,9 @@ class Probe:
         self.step = -1
         self._head = Head(
             schema=SCHEMA_VERSION,
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
+            rank=_from_torchrun("RANK", 0) if rank is None else rank,
+            local_rank=_from_torchrun("LOCAL_RANK", 0) if local_rank is None else local_rank,
+            world_size=_from_torchrun("WORLD_SIZE", 1) if world_size is None else world_size,
             host=host,
             pid=os.getpid(),
             attempt=attempt,
@@ -86,9 +93,16 @@ class Probe:
             threads=threads,
             barrier_ns=_now() if barrier_ns is None else barrier_ns,
         )
+        _check_head(self._head)
         self._on_step = on_step
         self._encode = msgspec.json.Encoder().encode
-        self._fd = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND, 0o644)
+        try:
+            self._fd = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise UsageError(
+                f"the probe cannot write {self.path}: {error.strerror}; give a file in a folder that exists, as in "
+                'Probe(f"my_run/rank-{rank:05d}.jsonl") after os.makedirs("my_run", exist_ok=True)'
+            ) from error
         self._head_written = False
         self._epoch = 0
         self._in_step = False
@@ -105,7 +119,7 @@ class Probe:
         """State facts about the program (dataset_size=…, batch_size=…). Before the first step."""
         if self._head_written:
             raise RuntimeError(f"declare({', '.join(facts)}) came after the first step; call it before")
-        self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **facts})
+        self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **_plain("declare", facts)})
 
     def resume_at(self, step: int) -> None:
         """Number the next step `step`: a run that goes on from a checkpoint counts on, so that a record shows what it
@@ -129,6 +143,7 @@ class Probe:
         """Close the step and write its line; without an open step, nothing."""
         if not self._in_step:
             return
+        self._check_owner()
         if not self._head_written:
             self._write_head()
         line = {"kind": "step", "step": self.step, "epoch": self._epoch, "start_ns": self._start, "end_ns": _now()}
@@ -193,10 +208,14 @@ class Probe:
 
     def span(self, name: str, lane: Lane = "compute") -> _OpenSpan:
         """A context that records an interval; closed also when its body raises."""
+        if lane not in LANES:
+            raise UnknownName("lane of a span", lane, LANES)
         return _OpenSpan(self, name, lane)
 
     def add_span(self, name: str, lane: Lane, start_ns: int, end_ns: int) -> None:
         """Record an interval that was timed elsewhere, such as in the callback of a collective (any thread)."""
+        if lane not in LANES:
+            raise UnknownName("lane of a span", lane, LANES)
         self._spans.append((name, lane, start_ns, end_ns))
 
     def scalar(self, name: str, value: float) -> None:
@@ -206,7 +225,7 @@ class Probe:
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of this step (bytes, collectives)."""
-        self._counts[name] = self._counts.get(name, 0) + amount
+        self._counts[name] = self._counts.get(name, 0) + operator.index(amount)  # of numpy too; refuses a fraction
 
     def counted(self, name: str) -> int:
         """What a counter of this step stands at."""
@@ -214,7 +233,7 @@ class Probe:
 
     def series(self, name: str, values: Iterable[int]) -> None:
         """Add whole numbers to a list of this step: one a bucket, one a micro-batch."""
-        self._series.setdefault(name, []).extend(values)
+        self._series.setdefault(name, []).extend(int(operator.index(value)) for value in values)
 
     @property
     def in_step(self) -> bool:
@@ -247,8 +266,8 @@ class Probe:
         self._arrays[name] = np.array(values, copy=True)
 
     def event(self, name: str, **fields: int | float | str | bool) -> None:
-        """Record something that happened now; written at once."""
-        self._write(Event(name, self.step, _now(), fields))
+        """Record something that happened now; written at once. JSON has no NaN and no infinity: those become words."""
+        self._write(Event(name, self.step, _now(), _plain(f"event({name!r})", fields)))
 
     def close(self, finished: bool = True) -> None:
         """Write what is open and end the file; `finished=False` leaves it without its end mark. Again is harmless."""
@@ -263,7 +282,18 @@ class Probe:
         os.close(self._fd)
         self._fd = -1
 
+    def _check_owner(self) -> None:
+        """Refuse what would spoil the file: a line after the last one, or one of a process that was forked off."""
+        if self._fd < 0:
+            raise UsageError(f"the probe of {self.path} is closed, and nothing more can be recorded; close it last")
+        if os.getpid() != self._head.pid:
+            raise UsageError(
+                f"the probe of {self.path} belongs to process {self._head.pid}, and process {os.getpid()} was forked off "
+                "it; give each process a probe and a file of its own"
+            )
+
     def _write(self, line: Any) -> None:
+        self._check_owner()
         if not self._head_written:
             self._write_head()
         os.write(self._fd, self._encode(line) + b"\n")
@@ -271,6 +301,40 @@ class Probe:
     def _write_head(self) -> None:
         self._head_written = True
         os.write(self._fd, self._encode(self._head) + b"\n")
+
+
+def _check_head(head: Head) -> None:
+    """Refuse a head that could be written and not be read."""
+    try:
+        msgspec.convert(msgspec.to_builtins(head), Head)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise UsageError(f"a probe cannot begin its file: {error}; give it plain numbers and text") from error
+
+
+def _plain(call: str, values: Mapping[str, Any]) -> dict[str, int | float | str | bool]:
+    """Values as JSON can hold them and the record can be read again: what cannot be is refused before it is written."""
+    plain = {}
+    for name, value in values.items():
+        if getattr(value, "ndim", None) == 0:  # a number of numpy or torch
+            value = value.item()
+        if not isinstance(value, (bool, int, float, str)):
+            raise UsageError(
+                f"{call}: {name} must be a number, true or false, or text; given {type(value).__name__}; "
+                "leave it out, or give its str()"
+            )
+        plain[name] = repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+    return plain
+
+
+def _from_torchrun(name: str, default: int) -> int:
+    """What torchrun says of this process in a variable of its environment; `default` where it did not start it."""
+    said = os.environ.get(name, "")
+    try:
+        return int(said) if said else default
+    except ValueError:
+        raise UsageError(
+            f"{name} must be a whole number, as torchrun sets it; it is {said!r}; unset it, or give Probe {name.lower()}="
+        ) from None
 
 
 def _samples_and_ids(batch: Any, ids_at: int | str | None) -> tuple[Any, Any]:
@@ -289,12 +353,19 @@ def _samples_and_ids(batch: Any, ids_at: int | str | None) -> tuple[Any, Any]:
 
 def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:
     """64-bit xxh3 of each sample's bytes: [B, …] -> B integers. On a GPU tensor this copies to the host."""
+    if isinstance(batch, np.generic):
+        batch = np.asarray(batch)
+    if not hasattr(batch, "ndim"):
+        raise UsageError(
+            f"the samples of a batch must be a tensor or an array, a row a sample; given {type(batch).__name__}; give what "
+            "the model is given, or an array of what tells the samples apart"
+        )
     rows = batch if isinstance(batch, np.ndarray) else _as_numpy(batch)
     if not rows.flags.c_contiguous:
         rows = np.ascontiguousarray(rows)
-    if rows.ndim == 1:
-        rows = rows[:, None]
-    return list(map(_row_hash, rows))
+    if rows.ndim < 2:
+        rows = rows.reshape(-1, 1)
+    return [_row_hash(row) for row in rows]
 
 
 def digest_tensors(tensors: Iterable[torch.Tensor]) -> str:
@@ -317,4 +388,12 @@ def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _as_ints(ids: torch.Tensor | Sequence[int]) -> list[int]:
-    return ids.tolist() if hasattr(ids, "tolist") else [int(i) for i in ids]  # pyright: ignore[reportAttributeAccessIssue]
+    whole = ids.tolist() if hasattr(ids, "tolist") else [int(i) for i in ids]  # pyright: ignore[reportAttributeAccessIssue]
+    if not isinstance(whole, list) or (whole and not isinstance(whole[0], int)):
+        raise UsageError(f"ids must be a row of whole numbers, one a sample; given {ids!r:.60}; or leave them out")
+    if whole and not (min(whole) >= -(2**63) and max(whole) < 2**63):
+        raise UsageError(
+            f"an id must fit in 64 bits, sign included; given {max(whole, key=abs)}; leave the ids out: samples are told "
+            "apart by their bytes"
+        )
+    return whole

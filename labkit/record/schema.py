@@ -8,7 +8,7 @@ one barrier, which is what aligns the clocks of several hosts.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ SCHEMA_VERSION = 1
 Lane = Literal["compute", "comm", "data", "checkpoint", "idle"]
 Source = Literal["measured", "recorded", "simulated", "quoted"]
 Way = Literal["root", "user", "emulated"]
+LANES: tuple[Lane, ...] = get_args(Lane)
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
@@ -143,6 +144,18 @@ class Run(msgspec.Struct, frozen=True):
         fewest, most = (pick(len(log.steps) for log in self.ranks) for pick in (min, max))
         return f"{most} step{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} steps a rank"
 
+    @property
+    def left_open(self) -> str:
+        """Which ranks did not close their probes, as a phrase; empty where all did."""
+        open_still = [log for log in self.ranks if not log.finished]
+        said = [
+            f"rank {log.head.rank} did not close its probe"
+            + (f" after step {log.steps[-1].step}" if log.steps else ", and finished no step")
+            for log in open_still[:8]
+        ]
+        more = f", and {len(open_still) - 8} more did not" if len(open_still) > 8 else ""
+        return ", ".join(said) + more
+
     def fact(self, name: str, default: object = None) -> object:
         """A fact that rank 0 declared."""
         return self.ranks[0].head.facts.get(name, default)
@@ -262,6 +275,7 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     """The runs that a verdict needs, by role: "variant" is the one under study, the others are its references.
 
     A survey has no variant; its first run stands for it. `baseline` is what the machine was known to do at the time.
+    What a script's own probes wrote is of no lab (""); its variant is the name of its folder.
     """
 
     lab: str
@@ -271,6 +285,16 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     runs: dict[str, Run]
     folder: Path | None = None
     baseline: Baseline | None = None
+
+    @property
+    def title(self) -> str:
+        """What ran, as a heading: the lab and its variant, or a script's folder."""
+        return f"{self.lab} / {self.variant}" if self.lab else f"your script: {self.variant}"
+
+    @property
+    def ended_early(self) -> str:
+        """Which ranks of a script did not close their probes, as a sentence; empty where all did. A lab's run fails then."""
+        return f"ended early: {self.run.left_open}" if not self.lab and self.run.left_open else ""
 
     @property
     def run(self) -> Run:
@@ -291,9 +315,9 @@ class Record(msgspec.Struct, frozen=True, dict=True):
         run = self.run
         roles = ", ".join(sorted(self.runs))
         return (
-            f"Record({self.lab} / {self.variant}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s; "
+            f"Record({self.title}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s; "
             f"runs: {roles})\n"
-            f"  {self.provenance.label()}"
+            f"  {self.provenance.label()}" + (f"\n  {self.ended_early}" if self.ended_early else "")
         )
 
     def _repr_html_(self) -> str:

@@ -6,11 +6,11 @@ rank that was killed may be cut short, and then the file has no end mark either.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import time
 import uuid
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ from .baseline import Baseline
 from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, Provenance, RankLog, Record, Run, Seen, Step
 
 KEPT_RUNS = 50
+MAX_ATTEMPTS = 1001
+"""The first, and as many restarts as a launch may be given."""
+
+_RANK_FILE = re.compile(r"rank-(\d{5})(?:\.attempt\d+)?\.jsonl")
 _decoder = msgspec.json.Decoder(Line)
 
 
@@ -102,11 +106,7 @@ def read_rank(path: Path) -> RankLog:
     seen: list[Seen] = []
     digests: dict[str, str] = {}
     finished = False
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}") from error
-    lines = data.split(b"\n")
+    lines = _bytes_of(path).split(b"\n")
     for number, raw in enumerate(lines, start=1):
         if not raw:
             continue
@@ -116,8 +116,18 @@ def read_rank(path: Path) -> RankLog:
             if number == len(lines):
                 break  # no newline after it: the rank was killed while writing, which `finished` says already
             raise RecordError(f"{path}, line {number}: {error}; the file is damaged or not a labkit record") from error
+        if finished:
+            raise RecordError(
+                f"{path}, line {number}: it comes after the end mark; another process wrote into this file too: give each "
+                "process a probe and a file of its own"
+            )
         match line:
             case Head():
+                if head is not None:
+                    raise RecordError(
+                        f"{path}, line {number}: a second head; two probes wrote into this file: give each rank one probe, "
+                        "and a file of its own"
+                    )
                 if line.schema != SCHEMA_VERSION:
                     raise RecordError(
                         f"{path}, line {number}: schema {line.schema}, this labkit reads {SCHEMA_VERSION}; "
@@ -146,23 +156,47 @@ def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
         candidates = [rank_file(folder, rank, attempt) for attempt in reversed(range(attempts))]
         path = next((path for path in candidates if path.exists()), None)
         if path is None:
-            raise RecordError(f"{folder}: rank {rank} left no file among {len(candidates)} attempt(s)")
-        logs.append(read_rank(path))
+            raise RecordError(
+                f"{folder}: rank {rank} left no file among {len(candidates)} attempt(s); it would be called "
+                f"{candidates[-1].name}"
+            )
+        logs.append(_read_own(path, rank))
     if not logs:
         raise RecordError(f"{folder}: no rank-*.jsonl in it; is it a labkit record?")
-    expected = logs[0].head.world_size
-    if len(logs) != expected:
-        raise RecordError(
-            f"{folder}: files of {len(logs)} ranks, but rank 0 was one of {expected}; copy the whole folder, or run again"
-        )
+    for rank, log in enumerate(logs):
+        if log.head.world_size != len(logs):
+            raise RecordError(
+                f"{folder}: files of {len(logs)} ranks, but rank {rank} was one of {log.head.world_size}; copy the whole "
+                "folder, give each probe its world_size, or run again"
+            )
     earlier = tuple(_read_attempt(folder, len(logs), attempt) for attempt in range(attempts - 1))
     return Run(role, tuple(logs), wall_s, attempts, _read_arrays(rank_file(folder, 0, logs[0].head.attempt)), earlier)
 
 
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RecordError(
+            f"cannot read {path}: {error.strerror}; copy the whole record again, or run the lab again"
+        ) from error
+
+
+def _read_own(path: Path, rank: int) -> RankLog:
+    """Decode the file that is named for a rank, and see that this rank wrote it."""
+    log = read_rank(path)
+    if log.head.rank != rank:
+        raise RecordError(
+            f"{path}: rank {log.head.rank} wrote it, and its name says rank {rank}; give each probe its rank and the file "
+            "of this rank, or copy the folder again"
+        )
+    return log
+
+
 def _read_attempt(folder: Path, world_size: int, attempt: int) -> tuple[RankLog, ...]:
     """An attempt that did not finish. A rank that was ended before it wrote a line is left out."""
-    paths = [rank_file(folder, rank, attempt) for rank in range(world_size)]
-    return tuple(read_rank(path) for path in paths if path.exists() and b"\n" in path.read_bytes())
+    paths = {rank: rank_file(folder, rank, attempt) for rank in range(world_size)}
+    return tuple(_read_own(path, rank) for rank, path in paths.items() if path.exists() and b"\n" in _bytes_of(path))
 
 
 def _attempts_in(folder: Path) -> int:
@@ -179,7 +213,7 @@ def _read_arrays(rank_0: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as kept:
             return {name: kept[name] for name in kept.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a damaged archive raises whatever its bytes lead to: of zip, of zlib, of numpy
         raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
 
 
@@ -191,8 +225,14 @@ def write_record(record: Record) -> None:
         SCHEMA_VERSION, record.lab, record.variant, record.config, record.provenance, entries, record.baseline
     )
     aside = record.folder / "record.json.part"
-    aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1))
-    aside.replace(record.folder / "record.json")
+    try:
+        aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1))
+        aside.replace(record.folder / "record.json")
+    except OSError as error:
+        raise RecordError(
+            f"cannot write {record.folder / 'record.json'}: {error.strerror}; the run is lost: make room, or choose another "
+            "place with --record, and run again"
+        ) from error
 
 
 def read_record(folder: Path | str) -> Record:
@@ -201,7 +241,7 @@ def read_record(folder: Path | str) -> Record:
     if folder.name == "record.json":
         folder = folder.parent
     path = folder / "record.json"
-    if not path.exists() and any(folder.glob("rank-*.jsonl")):
+    if not path.exists() and folder.is_dir():
         return _bare_record(folder)
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
@@ -213,12 +253,70 @@ def read_record(folder: Path | str) -> Record:
         raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
     if content.schema != SCHEMA_VERSION:
         raise RecordError(f"{path}: schema {content.schema}, this labkit reads {SCHEMA_VERSION}; run the lab again")
+    if not content.runs or not all(1 <= run.attempts <= MAX_ATTEMPTS for run in content.runs.values()):
+        raise RecordError(f"{path}: no runs in it, or one of no attempt; the file is damaged or not a labkit record")
     runs = {role: read_run(folder / role, role, run.wall_s, run.attempts) for role, run in content.runs.items()}
     return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline)
 
 
+def _check_ranks(folder: Path) -> None:
+    """Refuse rank files that are not those of one run, with what is wrong and what to do.
+
+    Raises:
+        RecordError: no such file; a probe that was not told its rank; a file of another run; a rank without a file.
+    """
+    files: dict[int, Path] = {}
+    for path in sorted(folder.glob("rank-*.jsonl")):
+        named = _RANK_FILE.fullmatch(path.name)
+        if named:
+            files[int(named[1])] = path  # of several attempts any: each says the same of its rank
+    if not files:
+        others = ", ".join(path.name for path in sorted(folder.glob("*.jsonl"))[:3])
+        raise RecordError(
+            f"no record in {folder}: neither record.json, which `labkit run --record` writes, nor the files of a script's "
+            f"probes, which must be called rank-00000.jsonl, rank-00001.jsonl, …{f'; there is {others}' if others else ''}. "
+            "Give the folder that holds them, or let each rank name its file so: "
+            'Probe(f"my_run/rank-{rank:05d}.jsonl", rank=rank, world_size=world_size)'
+        )
+    heads = {rank: _head_of(path) for rank, path in files.items()}
+    for rank, head in heads.items():
+        if head.rank != rank or head.rank >= head.world_size:
+            raise RecordError(
+                f"{folder}: {files[rank].name} says that it is of rank {head.rank} of {head.world_size}; its probe did not "
+                "know its rank. Give it both, Probe(path, rank=rank, world_size=world_size), or start the script under "
+                "torchrun, which says them; then run it again"
+            )
+    first = min(heads)
+    expected = heads[first].world_size
+    others = [files[rank].name for rank, head in heads.items() if head.world_size != expected]
+    if others:
+        sizes = sorted({head.world_size for head in heads.values()} - {expected})
+        raise RecordError(
+            f"{folder} holds files of several runs: {files[first].name} is of a run of {expected}, {', '.join(others)} of "
+            f"{' and '.join(map(str, sizes))}. Delete what an older run left ({', '.join(others)} here, if "
+            f"{files[first].name} is the newer one), or write each run into a new folder"
+        )
+    missing = [rank_file(folder, rank).name for rank in range(expected) if rank not in heads]
+    if missing:
+        lacking = f"{missing[0]} is missing" if len(missing) == 1 else f"{missing[0]} and others are missing"
+        raise RecordError(
+            f"{folder}: files of {len(heads)} ranks, but they are of a run of {expected}: {lacking}. Copy the files of all "
+            "machines into one folder, or run again"
+        )
+
+
+def _head_of(path: Path) -> Head:
+    """The head of a rank's file, without decoding its steps."""
+    with contextlib.suppress(OSError, msgspec.DecodeError), path.open("rb") as lines:
+        line = _decoder.decode(next(lines, b""))
+        if isinstance(line, Head):
+            return line
+    return read_rank(path).head  # says what is wrong with the file
+
+
 def _bare_record(folder: Path) -> Record:
-    """A record of what a script's own probes left: rank files without a record.json, one launch, no reference."""
+    """A record of what a script's own probes left: rank files without a record.json, one launch, no reference, no lab."""
+    _check_ranks(folder)
     run = read_run(folder, "variant", 0.0, _attempts_in(folder))
     times = [
         time_ns
@@ -238,4 +336,4 @@ def _bare_record(folder: Path) -> Record:
         world_size=run.world_size,
         date=time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(written)),
     )
-    return Record("duplicate-data", folder.resolve().name, {}, provenance, {"variant": run}, folder)
+    return Record("", folder.resolve().name, {}, provenance, {"variant": run}, folder)

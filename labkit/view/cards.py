@@ -67,9 +67,11 @@ def verdicts_card(verdicts: Any) -> str:
         f"<span style='{_SMALL}'>{escape(sentence(v.cause))}"
         + (f" To know: {escape(sentence(v.fix))}" if v.fix and v.status in ("inconclusive", "not_applicable") else "")
         + "</span></div>"
-        for v in verdicts
+        for v in verdicts.shown
         if v.status != "found"
     )
+    if verdicts.folded:
+        rest += f"<div style='margin:.25em 0;{_SMALL}'>{escape(sentence(verdicts.closing()))}</div>"
     return found + (_box(rest) if rest else "")
 
 
@@ -78,9 +80,10 @@ def record_card(record: Record) -> str:
     run = record.run
     settings = ", ".join(f"{name} {value}" for name, value in record.config.items())
     return _box(
-        f"<div><strong>{escape(record.lab)} / {escape(record.variant)}</strong>: {run.ranks_said}, {run.steps_said}, "
+        f"<div><strong>{escape(record.title)}</strong>: {run.ranks_said}, {run.steps_said}, "
         f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
         f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
+        + (f"<div style='{_SMALL}'>{escape(record.ended_early)}</div>" if record.ended_early else "")
         + (f"<div style='{_SMALL}'>{escape(record.network.made)}</div>" if record.network else "")
         + (f"<div style='{_SMALL}'>{escape(record.storage.made)}</div>" if record.storage else "")
     )

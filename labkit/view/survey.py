@@ -45,7 +45,7 @@ def print_bench(console: Console, found: Any, here: Any) -> None:
     if found.verdicts:
         console.print()
     print_labs_here(console, here)
-    console.print(f"kept in {found.report()['kept']}", style="dim", soft_wrap=True)
+    console.print(f"kept in {found.report()['kept']}", style="dim", soft_wrap=True, markup=False)
 
 
 def print_labs_here(console: Console, here: Any) -> None:

@@ -25,9 +25,9 @@ def table_card(table: Table) -> str:
 
 def in_terminal(table: Table) -> list[RichTable | Text]:
     """A table and its notes, to print."""
-    drawn = RichTable(box=None, pad_edge=False, title=table.title, title_justify="left")
+    drawn = RichTable(box=None, pad_edge=False, title=Text(table.title), title_justify="left")
     for at, name in enumerate(table.columns):
-        drawn.add_column(name, justify="left" if at in table.left else "right")
+        drawn.add_column(Text(name), justify="left" if at in table.left else "right")
     for row in table.rows:
-        drawn.add_row(*row)
+        drawn.add_row(*map(Text, row))
     return [drawn, *(Text(note, style="dim") for note in table.notes)]

@@ -56,33 +56,50 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
     for name, default, meaning in settings:
         table.add_row(name, str(default), meaning)
     console.print(table)
+    console.print(f"\nUnless told otherwise: {_defaults(spec)}")
+    console.print("Set a setting: --set name=value; --steps and --epochs are short for theirs.")
+
+
+def _defaults(spec: Any) -> str:
+    """What runs without an option."""
+    parts = [f"--variant {spec.variants[0].name}"] if spec.variants else []
+    parts.append(f"--ranks {spec.ranks}")
     if spec.hosts > 1:
-        console.print(f"\nUnless told otherwise (--hosts, --link): {spec.hosts} hosts, each with a link of {spec.link}.")
+        parts.append(f"--hosts {spec.hosts} --link {spec.link}")
+    return " ".join(parts)
 
 
 def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()) -> None:
-    """The card of a record: what ran, the measures, the verdicts, where it is kept."""
+    """The card of a record: what ran, the measures, the verdicts, where it is kept.
+
+    Names and paths are printed as they are: to rich a `[b]` in them would be markup.
+    """
     run = record.run
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
     for name, quantity in measures.items():
-        table.add_row(name, str(quantity) + (f"  ({quantity.source})" if quantity.source else ""))
+        table.add_row(Text(name), Text(str(quantity) + (f"  ({quantity.source})" if quantity.source else "")))
     made = " ".join(part.made for part in (record.network, record.storage) if part)
     console.print(
         Panel(
-            Group(table, *(Text(line, style="dim") for line in (record.provenance.label(), made) if line)),
-            title=f"{record.lab} / {record.variant}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s",
+            Group(
+                table, *(Text(line, style="dim") for line in (record.provenance.label(), made, record.ended_early) if line)
+            ),
+            title=Text(f"{record.title}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s"),
             title_align="left",
         )
     )
     for one in tables:
         console.print(*in_terminal(one), sep="\n")
         console.print()
-    for verdict in verdicts:
+    for verdict in verdicts.shown:
         console.print(_verdict(verdict))
-    if record.folder is not None:
-        console.print(f"kept in {record.folder}", style="dim", soft_wrap=True)
+    if verdicts.folded:
+        how = f"labkit show {record.folder} --lab SLUG"
+        console.print(f"{verdicts.closing(how)}; labkit list has the slugs", style="dim", soft_wrap=True, markup=False)
+    if record.folder is not None and record.lab:
+        console.print(f"kept in {record.folder}", style="dim", soft_wrap=True, markup=False)
 
 
 def _verdict(verdict: Any) -> Any:

@@ -11,10 +11,9 @@ import math
 from typing import Any
 
 from ..record.measures_overlap import aligned_offsets
-from ..record.schema import RankLog, Record, Run, Span
+from ..record.schema import LANES, RankLog, Record, Run, Span
 
 STEPS_THREAD = 0
-LANES = ("compute", "comm", "data", "checkpoint", "idle")
 THREADS_A_LANE = 100
 """Threads set aside for each lane: its first, and those for spans that overlap."""
 

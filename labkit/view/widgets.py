@@ -21,6 +21,8 @@ from .figures import figure
 
 _REFRESH_S = 0.1
 _WIDE = {"description_width": "9em"}
+_PALE = "labkit-out-of-date"
+_STYLE = f"<style>.{_PALE} {{ opacity: 0.35; }}</style>"  # a widget's layout knows no opacity
 
 
 def _control_of(field: dataclasses.Field) -> Any:
@@ -32,6 +34,10 @@ def _control_of(field: dataclasses.Field) -> Any:
         return widgets.Checkbox(value=field.default, tooltip=meta["help"], **label)
     entry = widgets.BoundedIntText if isinstance(field.default, int) else widgets.BoundedFloatText
     return entry(value=field.default, min=meta["low"], max=meta["high"], tooltip=meta["help"], **label)
+
+
+def _ranks(count: int) -> str:
+    return f"{count} rank{'s' * (count != 1)}"
 
 
 class Panel:
@@ -55,7 +61,9 @@ class Panel:
         self._refusal = ""  # why the last figure that was asked for could not be drawn
         self._given = dict(settings)
         self._controls = self._make_controls(settings)
-        self._figure_name = widgets.Dropdown(options=list(lab.spec.figures), description="figure", style=_WIDE)
+        self._figure_name = widgets.Dropdown(
+            options=list(lab.spec.figures), description="figure", style=_WIDE, layout=widgets.Layout(width="26em")
+        )
         self._run = widgets.Button(description="Run", icon="play", button_style="primary", tooltip="Run with these settings")
         self._stop = widgets.Button(description="Stop", icon="stop", disabled=True, tooltip="End the ranks of this run")
         self._progress = widgets.FloatProgress(min=0, max=1, layout=widgets.Layout(width="22em"))
@@ -78,7 +86,7 @@ class Panel:
         self._show_cost()
         self.widget = widgets.VBox(
             [
-                widgets.HTML(f"<strong>{html.escape(lab.spec.question)}</strong>"),
+                widgets.HTML(_STYLE + f"<strong>{html.escape(lab.spec.question)}</strong>"),
                 widgets.HBox(list(self._controls.values()), layout=widgets.Layout(flex_flow="row wrap")),
                 widgets.HBox(
                     [self._run, self._stop, self._progress, self._state], layout=widgets.Layout(flex_flow="row wrap")
@@ -146,7 +154,7 @@ class Panel:
         settings = self.settings()
         self._run.disabled, self._stop.disabled = True, False
         self._progress.value, self._progress.bar_style = 0, ""
-        self._state.value = f"starting {settings.get('ranks', 1)} rank{'s' * (settings.get('ranks', 1) != 1)} …"
+        self._state.value = f"starting {_ranks(settings.get('ranks', 1))} …"
         self._thread = threading.Thread(target=self._work, args=(settings, self._control), daemon=True, name="labkit-panel")
         self._thread.start()
 
@@ -194,13 +202,13 @@ class Panel:
         if now - self._last_refresh < _REFRESH_S:
             return
         self._last_refresh = now
-        what = "ranks" if role == "variant" else f"{role} process, for comparison,"
+        what = "" if role == "variant" else f"{role}, to compare with: "
         self._progress.value = progress.fraction
         if not progress.running:
-            self._state.value = f"starting {len(progress.steps)} {what} …"
+            self._state.value = f"{what}starting {_ranks(len(progress.steps))} …"
             return
         step = f"step {max(progress.steps)} of {progress.total_steps or '?'}"
-        self._state.value = f"{progress.running} {what} running, {step}, {progress.elapsed_s:.1f} s"
+        self._state.value = f"{what}{_ranks(progress.running)} running, {step}, {progress.elapsed_s:.1f} s"
 
     def _shown_settings(self) -> dict[str, Any] | None:
         if self.record is None:
@@ -220,10 +228,10 @@ class Panel:
         if shown is None or (self.running and threading.current_thread() is not self._thread):
             return
         moved = [name for name, value in self.settings().items() if value != shown[name]]
-        self._image.layout.opacity = "0.35" if moved else "1"
+        (self._image.add_class if moved else self._image.remove_class)(_PALE)
         if moved:
             before = ", ".join(f"{name} {shown[name]}" for name in moved)
-            self._state.value = f"⚠ stale: the figure is of {html.escape(before)}. Press Run."
+            self._state.value = f"⚠ out of date: the figure is of {html.escape(before)}. Press Run."
         elif self._state.value.startswith("⚠"):
             self._state.value = "the figure is of these settings"
 
@@ -257,5 +265,7 @@ class Panel:
     def _repr_mimebundle_(self, include=None, exclude=None):
         bundle: Any = self.widget._repr_mimebundle_(include=include, exclude=exclude)
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
-        data["text/plain"] = f"Panel of {self._lab.spec.slug}: needs a running kernel; the figures below do not."
+        data["text/plain"] = (
+            f"Panel of {self._lab.spec.slug}: run all cells to get its controls; they need a running kernel."
+        )
         return data

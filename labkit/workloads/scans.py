@@ -38,7 +38,8 @@ def draw(images: np.ndarray, scale: int) -> np.ndarray:
     """Scans of digits: values 0..16 [N, 64] -> bitmaps of 0 and 255 [N, 32·scale, 32·scale], uint8."""
     counts = images.reshape(-1, SIDE, 1, SIDE, 1)
     dots = (_ORDER[None, None, :, None, :] < counts).reshape(-1, SIDE * DOTS, SIDE * DOTS)
-    return (dots.repeat(scale, axis=1).repeat(scale, axis=2) * 255).astype(np.uint8)
+    inked = dots * np.uint8(255)  # bytes from here on: eight times as many would be needed for numpy's own integers
+    return inked.repeat(scale, axis=1).repeat(scale, axis=2)
 
 
 def all_scans(num_samples: int, scale: int) -> bytes:

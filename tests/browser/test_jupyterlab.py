@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = os.environ.get("CHROMIUM") or next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
+SETTINGS = ROOT / "scripts" / "jupyterlab"  # as `make lab` has them
 TOKEN = "a-token-for-this-test"
 MINUTE = 60_000
 PANELS = {spec.slug: spec for spec in labs.specs() if spec.variants}
@@ -62,7 +63,8 @@ def jupyter(tmp_path):
     }
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}", f"--IdentityProvider.token={TOKEN}", "--LabApp.news_url=", str(tmp_path / "notebooks"),
+        f"--ServerApp.port={port}", f"--IdentityProvider.token={TOKEN}", f"--LabApp.app_settings_dir={SETTINGS}",
+        str(tmp_path / "notebooks"),
     ]  # fmt: skip
     log = (tmp_path / "jupyter.log").open("w")
     server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -109,6 +111,7 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
     page.goto(jupyter("03_duplicate_data"))
     page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
     kernel_is(page, "Idle")
+    assert page.get_by_text("Jupyter news").count() == 0, "nothing asks for the network, nor covers the page"
 
     run_all_cells(page)
     panel = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.get_by_role("button", name="Run"))
@@ -126,10 +129,12 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
     assert panel.get_by_text("wastes 8,640").count() == 1
 
     panel.locator("select").first.select_option("fixed")
-    panel.get_by_text("stale: the figure is of variant broken").wait_for(timeout=MINUTE)
+    panel.get_by_text("out of date: the figure is of variant broken").wait_for(timeout=MINUTE)
+    assert image.evaluate("image => getComputedStyle(image).opacity") == "0.35"
     run.click()
     panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=MINUTE)
     assert image.get_attribute("src") != before
+    assert image.evaluate("image => getComputedStyle(image).opacity") == "1"
     assert panel.get_by_text("they do the work of one").count() == 0
     assert panel.get_by_text("No sample is read by two ranks").count() == 1
     page.screenshot(path=tmp_path / "panel.png")

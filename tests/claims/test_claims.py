@@ -178,7 +178,8 @@ def _():
 
 @recomputes("A16")
 def _():
-    from labkit.record.measures import lane_shares, loss_curve
+    from labkit.record.measures import lane_shares
+    from labkit.record.measures_loss import loss_curve
 
     record = run("duplicate-data", "broken", num_samples=400, ranks=2, epochs=4)
     loss = loss_curve(record.run).loss_global

@@ -71,6 +71,9 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["run", "duplicate-data", "--fail-on", "fund"], ["no status 'fund'", "Did you mean 'found'?"]),
         (["run", "duplicate-data", "--json", "no/such/folder/x.json"], ["--json cannot write", "a folder that exists"]),
         (["run", "duplicate-data", "--rank", "3"], ["--rank", "--ranks"]),
+        (["run", "input-pipeline", "--variant", "shared-store", "--set", "scan=64", "--set", "num-samples=1797"],
+         ["the store would hold 7.54 GB", "give a smaller scan"]),
+        (["run", "crash-recovery", "--steps", "1"], ["kill_step is 17, but steps count from 0 to 0", "or kill=none"]),
         (["show", "nowhere"], ["no record at nowhere", "--record"]),
         (["show", "--trace", "no/such/folder/x.json"], ["--trace cannot write", "a folder that exists"]),
         (["show", "--trace", "."], ["--trace cannot write", "give a file"]),
@@ -209,6 +212,59 @@ def test_a_scripts_own_probe_files_are_judged_too(tmp_path):
     done = labkit("show", tmp_path, "--json", "-")
     report = json.loads(done.stdout)
     assert report["verdicts"][0]["status"] == "found" and report["provenance"]["world_size"] == 2
+
+
+def probed(folder, **facts):
+    """What a script's own probe leaves."""
+    import numpy as np
+
+    from labkit.record.probe import Probe
+
+    probe = Probe(folder / "rank-00000.jsonl")
+    probe.declare(**facts)
+    probe.begin_step()
+    probe.samples("train", np.arange(4))
+    probe.close()
+    return folder
+
+
+def test_figures_of_a_script_that_records_no_loss_are_drawn_but_for_the_loss(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["labkit", "show", str(probed(tmp_path)), "--figures", str(tmp_path / "figures")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 0 and "not drawn: loss:" in said and "probe.scalar('loss_local'" in said
+    assert {path.name for path in (tmp_path / "figures").iterdir()} >= {"who-read-what.png", "timeline.png"}
+
+
+def test_a_record_that_does_not_hold_what_its_lab_records_is_one_sentence(tmp_path, capsys, monkeypatch):
+    def odd(self, record):
+        return {}["no such measure"]
+
+    monkeypatch.setattr("labkit.facade.Lab.measures", odd)
+    message = wrong_use(capsys, monkeypatch, "show", str(probed(tmp_path)))
+    assert f"{tmp_path} does not hold what duplicate-data records (KeyError: 'no such measure', in test_cli.py:" in message
+    assert "run the lab again" in message and "Traceback" not in message
+
+
+def test_a_disk_that_is_full_is_one_sentence(tmp_path, capsys, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", str(tmp_path / "board"))
+
+    monkeypatch.setattr("labkit.facade.Lab.run", full)
+    monkeypatch.setattr(sys, "argv", ["labkit", "run", "duplicate-data"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 3 and said.count("\n") == 1
+    assert f"No space left on device at {tmp_path / 'board'}; make room" in said and "LABKIT_CACHE" in said
+
+
+def test_figures_that_cannot_be_written_are_wrong_use(tmp_path, capsys, monkeypatch):
+    probed(tmp_path)
+    (tmp_path / "figures" / "who-read-what.png").mkdir(parents=True)
+    message = wrong_use(capsys, monkeypatch, "show", str(tmp_path), "--figures", str(tmp_path / "figures"))
+    assert "--figures cannot write into" in message and "give another folder" in message
 
 
 @pytest.mark.ranks

@@ -1,14 +1,19 @@
 """What the README says is executed: its commands, its example, its picture."""
 
+import json
 import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from labkit import labs
+import labkit
+from labkit import detect, labs
+from labkit.record.probe import Probe
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -32,10 +37,25 @@ def run(command: str, tmp_path: Path) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-m", module, *rest], capture_output=True, text=True, env=env, cwd=tmp_path)
 
 
+def own_script() -> str:
+    """The whole script that the README gives to begin with."""
+    found = re.search(r"### Your own script\n.*?```python\n(.*?)```", README, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def questions() -> dict[str, str]:
+    """From the README's table of what to record: by detector, the lab that its row sends to."""
+    table = README.split("| To ask | record | `--lab` |")[1].split("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    return {name: lab.strip("` ") for asked, _, lab in rows for name in re.findall(r"`([a-z-]+)`", asked.split("? (")[1])}
+
+
 @pytest.mark.ranks
 def test_every_labkit_command_of_the_readme_runs(tmp_path):
     found = [command for command in commands() if not command.startswith(SLOW)]
     assert len(found) >= 7
+    (tmp_path / "my_script.py").write_text(own_script())
     for command in found:
         done = run(command, tmp_path)
         expected = 1 if "--fail-on found" in command else 0
@@ -85,3 +105,75 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_command_line():
     assert f"{cli.EXIT_FAILED_CHECK} a `--fail-on`" in line
     assert f"{cli.EXIT_WRONG_USE} wrong use" in line
     assert f"{cli.EXIT_PROGRAM_FAILED} the program" in line
+
+
+@pytest.mark.ranks
+def test_the_script_of_the_readme_is_judged_and_its_fault_found(tmp_path):
+    (tmp_path / "my_script.py").write_text(own_script())
+    assert 20 <= len([line for line in own_script().splitlines() if line]) <= 30
+    started, judged, *_ = [command for command in commands() if "my_script.py" in command or "my_run" in command]
+    done = run(started, tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    done = run(judged + " --json -", tmp_path)
+    report = json.loads(done.stdout)
+    assert report["provenance"]["world_size"] == 2 and report["variant"] == "my_run"
+    statuses = {verdict["detector"]: verdict["status"] for verdict in report["verdicts"]}
+    assert statuses["rank-duplicates"] == "found" and report["verdicts"][0]["detector"] == "rank-duplicates"
+    assert statuses["non-finite"] == "clear" and statuses["coverage"] == "clear"
+    done = run(judged + " --figures drawn", tmp_path)
+    assert {"who-read-what.png", "coverage.png", "timeline.png", "loss.png"} <= {
+        p.name for p in (tmp_path / "drawn").iterdir()
+    }
+    assert "your script: my_run" in done.stdout and "FOUND" in done.stdout
+
+
+def test_the_table_of_what_to_record_names_every_detector_and_the_lab_that_has_it():
+    for name, slug in questions().items():
+        assert name in labs.spec(slug).detectors, f"{name}: {slug}"
+    rest = README.split("What remains compares")[1].split("### The parts")[0]
+    assert {*questions(), *re.findall(r"`([a-z-]+)`", rest)} == set(detect.names())
+
+
+def test_who_records_what_the_table_says_gets_its_questions_answered(tmp_path):
+    for rank in range(2):
+        probe = Probe(tmp_path / f"rank-{rank:05d}.jsonl", rank=rank, world_size=2)
+        probe.declare(dataset_size=96, workers=0, clip_norm=1.0, mtbf_s=3600.0, cores=2)
+        probe.declare(matmul_params=1000, layers=1, hidden=8, seq=4, counted_flops_per_token=6000.0)
+        probe.digest("initial_weights", [])
+        probe.event("optimizer_knows", known=4, parameters=4, orphans=0)
+        for epoch in range(2):
+            for step, _ in enumerate(probe.batches(np.arange(96).reshape(12, 8)[6 * rank :][:6], epoch=epoch)):
+                with probe.span("all_reduce", "comm"):
+                    time.sleep(0.001)
+                for name in ("updates", "scaler_steps"):
+                    probe.count(name)
+                probe.count("gradient_elements", 100)
+                probe.count("gradient_zeros", 0)
+                probe.count("updates_lost", 0)
+                for name in ("loss_local", "grad_norm"):
+                    probe.scalar(name, 1.0 / (step + 1))
+                probe.scalar("scale", 65536.0)
+                probe.scalar("version_pulled", step)
+                probe.scalar("version_pushed", step + 1)
+            probe.event("save", of_step=probe.step + 1, path="shared", stall_s=0.01, alone=rank == 0, digest="x")
+        probe.seen("validation", 0, np.arange(1000, 1008))
+        probe.close()
+    restarted = tmp_path / "restarted"
+    restarted.mkdir()
+    for attempt, name in enumerate(("rank-00000.jsonl", "rank-00000.attempt1.jsonl")):
+        probe = Probe(restarted / name, attempt=attempt)
+        if attempt:
+            probe.event("load", of_step=4)
+            probe.event("state", when="resumed", of_step=4, weights="a hash")
+            probe.resume_at(4)
+        for step, _ in enumerate(probe.batches([np.arange(8)] * 6)):
+            probe.count("updates")
+            probe.count("gradient_elements", 100)
+            probe.scalar("loss_local", 1.0 / (step + 1))
+            if step == 3 and not attempt:
+                probe.event("save", of_step=4, path="shared")
+                probe.event("state", when="saved", of_step=4, weights="a hash")
+        probe.close(finished=attempt == 1)
+    records = [labkit.read_record(folder) for folder in (tmp_path, restarted)]
+    answered = {verdict.detector for record in records for verdict in labkit.judge(record).shown}
+    assert answered == {name for name, slug in questions().items() if slug != "overlap"}  # a DDP module: tests/ranks

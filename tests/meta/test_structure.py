@@ -25,6 +25,8 @@ ALLOWED = {
     "hardware": {"errors", "record"},
     "runner": {"__version__", "errors", "labs", "ranks", "record", "hardware"},
     "facade": {"*"},
+    "report": {"record", "detect"},
+    "script": {"labs", "record", "detect", "facade", "report"},
     "capture": {"errors", "labs", "ranks", "record", "facade"},
     "bench": {"*"},
     "cli": {"*"},

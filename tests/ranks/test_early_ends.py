@@ -92,6 +92,7 @@ def test_a_crash_names_its_rank_and_its_signal(folder, how, said, waiting_in):
     assert said in cause.message or cause.state == "vanished"
     if waiting_in == "sleep":
         assert said in cause.message
+        assert ("for want of memory" in cause.message) == (how == "SIGKILL")
 
 
 @pytest.mark.parametrize("waiting_in", ["all_reduce", "sleep"])

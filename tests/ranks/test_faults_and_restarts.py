@@ -40,8 +40,9 @@ def test_an_exception_is_raised_where_it_was_planned(folder):
 
 def test_a_kill_is_recorded_before_it_happens_and_every_finished_step_stays(folder):
     fault = Fault(kind="kill", rank=1, step=4)
-    with pytest.raises(RankFailed, match="rank 1 (killed: by SIGKILL in step 4|vanished: in step 4)"):
+    with pytest.raises(RankFailed, match="rank 1 (killed: by SIGKILL in step 4|vanished: in step 4)") as caught:
         launch(programs.steps, 6, ranks=2, folder=folder, faults=(fault,))
+    assert "for want of memory" not in str(caught.value), "it is known who sent it"
     log = read_rank(rank_file(folder, 1))
     assert [step.step for step in log.steps] == [0, 1, 2, 3]
     assert [step.scalar("total") for step in log.steps] == [0.0, 2.0, 4.0, 6.0]

@@ -253,8 +253,30 @@ def test_the_command_builds_a_folder_to_carry(tmp_path, capsys):
     assert "index.html" in capsys.readouterr().out
     index = (out / "index.html").read_text()
     assert "opening.html" in index and "pdf/" not in index
+    assert "quick.css" in (out / "opening.html").read_text()
     assert {path.suffix for path in out.iterdir()} <= {".html", ""}
     assert build_decks.main(arguments) == 0, "a build takes the place of an earlier one"
+
+
+def test_decks_that_are_not_asked_for_stay_with_their_figures_and_pdfs(tmp_path):
+    out, records = tmp_path / "decks", tmp_path / "records"
+    build_decks.build(["opening"], out, records=records, quick=True)
+    other = out / "08_crash_recovery.html"
+    other.write_text('<h1>Other</h1><img src="_figures/08_crash_recovery-x.png" alt="">')
+    (out / "_figures" / "08_crash_recovery-x.png").write_bytes(b"png")
+    (out / "pdf").mkdir()
+    for name in ("08_crash_recovery", "opening"):
+        (out / "pdf" / f"{name}.pdf").write_bytes(b"pdf")
+    build_decks.build(["opening"], out, records=records, quick=True)
+    index = (out / "index.html").read_text()
+    assert "08_crash_recovery.html" in index and "08 <a" in index and "pdf/08_crash_recovery.pdf" in index
+    assert "pdf/opening.pdf" not in index, "it is of the build before"
+    assert build_decks.broken_links(out) == []
+
+
+def test_a_quick_build_says_so_on_its_slides_and_has_a_folder_of_its_own():
+    assert build_decks._arguments(["--quick"]).out != build_decks._arguments([]).out
+    assert "quick build" in (build_decks.HERE / "_static" / "quick.css").read_text()
 
 
 # ---- The look at every slide

@@ -103,9 +103,11 @@ def planned_faults(variant: str, config: Config, ranks: int) -> tuple[Fault, ...
         return ()
     step, rank = config.kill_step, config.kill_rank
     if rank >= ranks:
-        raise UsageError(f"kill_rank is {rank}, but ranks count from 0 to {ranks - 1}")
+        raise UsageError(f"kill_rank is {rank}, but ranks count from 0 to {ranks - 1}; give one of them")
     if step >= config.total_steps:
-        raise UsageError(f"kill_step is {step}, but steps count from 0 to {config.total_steps - 1}")
+        raise UsageError(
+            f"kill_step is {step}, but steps count from 0 to {config.total_steps - 1}; give one of them, or kill=none"
+        )
     match config.kill:
         case "all":
             return tuple(Fault(kind="kill", rank=each, step=step) for each in range(ranks))

@@ -95,6 +95,10 @@ LOADERS: dict[str, Loader] = {
 WITHOUT_WORKERS: dict[Loader, Loader] = {workers: broken, fixed: cached}
 
 
+STORE_BYTES = 10**9
+"""At most so much does a store hold: it is drawn in memory, then served from there."""
+
+
 @dataclass(frozen=True)
 class Task:
     """What the ranks of one launch do.
@@ -142,6 +146,12 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
 def _store(config: Config) -> Store | None:
     if config.source != "store":
         return None
+    held = config.num_samples * scan_bytes(config.scan)
+    if held > STORE_BYTES:
+        raise UsageError(
+            f"the store would hold {held / 1e9:.3g} GB, {config.num_samples} scans of scan={config.scan}, and at most "
+            f"{STORE_BYTES / 1e9:g} GB are served from memory; give a smaller scan, or fewer num_samples"
+        )
     return Store(
         rate_bits_per_s=config.store_mbit * 1e6,
         items=partial(all_scans, config.num_samples, config.scan),

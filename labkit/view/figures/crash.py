@@ -59,7 +59,9 @@ def crash_timeline(*records: Record) -> Picture:
 def _draw_attempts(axis, run: Run) -> str:
     stepping = [attempt for attempt in attempts(run) if attempt.first_step is not None]
     if not stepping:
-        raise UsageError("no rank of this run came to a step: there is nothing to draw")
+        raise UsageError(
+            "no rank of this run came to a step: there is nothing to draw; read batches through probe.batches(loader)"
+        )
     zero = stepping[0].started_ns
     for attempt in stepping:
         log = min((log for log in attempt.logs if log.steps), key=lambda log: len(log.steps))

@@ -75,7 +75,10 @@ def costs_of(record: Record) -> tuple[Costs, str]:
     run = record.run
     stalls: Sequence[float] = [save.stall_s for save in saves(run) if save.stall_s > 0]
     if not stalls:
-        raise UsageError(f"{record.variant} saves nothing, so there is no interval to choose; draw a variant that saves")
+        raise UsageError(
+            f"{record.variant} saves nothing, so there is no interval to choose; draw a variant that saves, or record each "
+            "save with probe.event('save', of_step=…, stall_s=…)"
+        )
     restart = max((crash.restart_s for crash in crashes(run)), default=0.0)
     given = float(str(run.fact("mtbf_s", 0.0)))
     mtbf = given or 3600 * mtbf_hours(quoted_gpu_hours(), GPUS)

@@ -47,7 +47,7 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
         run = record.run
         if not any(log.steps for log in run.ranks):
-            raise UsageError(f"{name} has no steps to draw")
+            raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
         offsets = np.zeros(run.world_size) if one_clock(run) else clock_offsets(run)
         origin = min(log.steps[0].start_ns - offset for log, offset in zip(run.ranks, offsets, strict=True) if log.steps)
         ends = [log.steps[-1].end_ns - offset - origin for log, offset in zip(run.ranks, offsets, strict=True) if log.steps]
@@ -115,7 +115,10 @@ def data_beside_compute(*records: Record) -> Picture:
     found = [_waits(record) for record in records]
     for name, known in zip(names, found, strict=True):
         if not known:
-            raise UsageError(f"{name} has too few steps to say what a step waits for; run more steps")
+            raise UsageError(
+                f"{name} has too few steps, or none whose data were timed, to say what a step waits for; run more steps, "
+                "and read batches through probe.batches(loader)"
+            )
     figure = Figure(figsize=(10.5, 1.7 + 0.5 * len(records)))
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(records))
@@ -197,13 +200,14 @@ def _points(records) -> dict[tuple[str, bool], list[tuple[int, float, float]]]:
     found: dict[tuple[str, bool], list[tuple[int, float, float]]] = {}
     for record in records:
         run = record.run
-        alone = samples_per_s(record.runs["alone"]) if "alone" in record.runs else None
-        own, share = samples_per_s(run), share_alone(record)
-        if alone is None or own is None or share is None:
+        if "alone" not in record.runs:
             raise UsageError(
                 f"{record.variant} on {run.ranks_said} holds no run of one rank alone to compare with; run it on 2 ranks or "
                 "more, with compare='all'"
             )
+        alone, own, share = samples_per_s(record.runs["alone"]), samples_per_s(run), share_alone(record)
+        if alone is None or own is None or share is None:
+            raise UsageError(f"{record.variant} on {run.ranks_said} has too few steps to say a rate; run more steps")
         key = (record.variant, bool(run.fact("meets", False)))
         found.setdefault(key, []).append((run.world_size, own / alone, share))
     return {key: sorted(values) for key, values in found.items()}
@@ -218,10 +222,10 @@ def store_rate(*records: Record) -> Picture:
     for record in records:
         rates = store_rates(record.run)
         if rates is None:
-            raise UsageError(
-                f"{record.variant} on {record.run.ranks_said} reads nothing from a store in the steps that are judged; draw "
-                "shared-store"
-            )
+            inline = record.storage and not record.run.fact("workers", 0)
+            remedy = "run more steps" if inline else "draw shared-store"
+            said = f"{record.variant} on {record.run.ranks_said} reads nothing from a store"
+            raise UsageError(f"{said} in the steps that are judged; {remedy}")
         measured[record.run.world_size] = rates * 8 / 1e6
         alone = store_rates(record.runs["alone"]) if "alone" in record.runs else None
         if alone is not None:

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from ...detect.utilisation import DECLARE
 from ...errors import UsageError
 from ...record.flops import FULL_ATTENTION
 from ...record.measures import names_of
@@ -33,7 +34,7 @@ def ladder(*records: Record) -> Picture:
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(records))
     useful = np.array([_mfu(record) for record in records])
-    busy = np.array([busy_share(record.run) for record in records])
+    busy = np.array([busy_share(record.run) or 0.0 for record in records])
     spreads = [utilisation_spread(record) or (value, value) for record, value in zip(records, useful, strict=True)]
     errors = np.array([[max(0.0, u - low), max(0.0, high - u)] for u, (low, high) in zip(useful, spreads, strict=True)]).T
     bars = left.barh(places - 0.18, useful, 0.36, color=palette.BLUE, xerr=errors, label="MFU: useful arithmetic")
@@ -79,6 +80,8 @@ def flops(*records: Record) -> Picture:
     }
     words = []
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
+        if not record.run.fact("matmul_params"):
+            raise UsageError(f"{name} does not say what its arithmetic is; record it with {DECLARE}")
         values = flops_by_convention(record.run)
         bars = axis.barh(list(labels.values()), [values[key] / 1e6 for key in labels], color=palette.BLUE, height=0.6)
         shares = {key: utilisation(record, convention=key) if values[key] > 0 else None for key in labels}

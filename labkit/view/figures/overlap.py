@@ -87,7 +87,7 @@ def _chosen(record: Record, step: int | str | None, name: str) -> tuple[list[tup
     """The steps to draw, and how to call them."""
     everything = list(zip(*(log.steps for log in record.run.ranks), strict=False))
     if not everything:
-        raise UsageError(f"{name} has no steps to draw")
+        raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
     if step == "all":
         pale = "; pale: the same computing with nothing sent" if any(is_alone(of[0]) for of in everything) else ""
         return everything, f"{len(training_steps(record.run))} steps{pale}"
@@ -169,7 +169,10 @@ def exposure_bars(*records: Record) -> Picture:
     shown = [(name, record, exposure(record.run)) for name, record in zip(names, records, strict=True)]
     longest = max((float(np.median(seen.step_s)) for _, _, seen in shown if seen is not None), default=0.0) * 1e3
     if not longest:
-        raise UsageError(f"{', '.join(names)}: no collective was timed, so nothing is exposed or hidden")
+        raise UsageError(
+            f"{', '.join(names)}: no collective was timed, so nothing is exposed or hidden; watch the DDP module with "
+            "watch_ddp(ddp, probe)"
+        )
     for row, (name, record, seen) in enumerate(shown):
         if seen is None:
             axis.text(0, row, "  no collective was timed", va="center", fontsize=9)

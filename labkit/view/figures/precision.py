@@ -44,7 +44,7 @@ def loss_beside_fp32(*records: Record) -> Picture:
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
         values = losses(record.run)
         if not np.isfinite(values).any():
-            raise UsageError(f"{name} recorded no finite loss to draw")
+            raise UsageError(f'{name} recorded no finite loss to draw; record probe.scalar("loss_local", …) in each step')
         axis.plot(_smooth(values), linewidth=2.2, label=name, **_style(index))
         reference = record.runs.get("reference")
         fp32 = losses(reference) if reference else np.array([])
@@ -91,7 +91,7 @@ def gradient_range(*records: Record) -> Picture:
         true = gradient_exponents(reference) if reference else None
         own = gradient_exponents(record.run)
         if true is None or own is None:
-            raise UsageError(f"{name} has no gradients to draw, of its own and of fp32")
+            raise UsageError(f"{name} has no gradients to draw, of its own and of fp32; run it through the lab precision")
         total = true[1].sum()
         axis.fill_between(*_steps(*true, total), step="post", color=palette.SKY, alpha=0.75, linewidth=0)
         axis.step(*_steps(*own, total), where="post", color=palette.VERMILION, linewidth=1.8)
@@ -162,7 +162,10 @@ def zeros_and_scale(*records: Record) -> Picture:
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
         zeros = zero_shares(record.run)
         if not len(zeros) and scaling(record.run) is None:
-            raise UsageError(f"{name} recorded no gradients to draw")
+            raise UsageError(
+                f"{name} recorded no gradients to draw; record at each update the counts updates, gradient_elements and "
+                "gradient_zeros"
+            )
         left.plot(100 * zeros, linewidth=2, label=name, **_style(index))
         reference = record.runs.get("reference")
         fp32 = zero_shares(reference) if reference else np.array([])
@@ -208,7 +211,7 @@ def precision_speed(*records: Record) -> Picture:
     for row, (record, name) in enumerate(zip(records, names, strict=True)):
         times = speed(record.run)
         if times is None:
-            raise UsageError(f"{name} timed no steps; run it with repeats=9")
+            raise UsageError(f"{name} timed no steps beside fp32's; run it through the lab precision, with repeats=9")
         low, high = times.interval
         told = palette.VERMILION if low > 1 else palette.BLUE if high < 1 else palette.GREY
         for y, values, colour, hatch in (

@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from ...errors import UsageError
-from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, loss_curve, names_of
+from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, names_of
+from ...record.measures_loss import loss_curve
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture
@@ -79,6 +80,8 @@ def _draw_grid(axis, seen: Reads, most: int) -> None:
             if step >= len(batches):
                 continue
             shown = batches[step][:MAX_SLOTS].tolist()
+            if not shown:
+                continue  # a rank whose part of the step was empty
             for slot, key in enumerate(shown):
                 x = step + 0.06 + (slot % columns) * 0.88 / columns
                 y = rank + 0.34 + (slot // columns) * 0.28
@@ -165,7 +168,7 @@ def timeline(*records: Record) -> Picture:
         skip = 1 if min(len(log.steps) for log in run.ranks) > TIMELINE_STEPS else 0  # the first step builds the buckets
         shown = [log.steps[skip : skip + TIMELINE_STEPS] for log in run.ranks]
         if not any(shown):
-            raise UsageError(f"{name} has no steps to draw")
+            raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
         origin = min(steps[0].start_ns - offset for steps, offset in zip(shown, offsets, strict=True) if steps)
         for rank, (steps, offset) in enumerate(zip(shown, offsets, strict=True)):
             for step in steps:
@@ -200,8 +203,8 @@ def timeline(*records: Record) -> Picture:
     return finish(figure, records, "Timeline of each rank. " + "; ".join(words) + ".", top=0.9)
 
 
-def loss(*records: Record) -> Picture:
-    """The loss of the global batch against samples processed and against time; thin lines are the one-process references."""
+def loss(*records: Record, references: bool = True) -> Picture:
+    """The loss of the global batch against samples and against time; thin lines are the one-process `references`."""
     need(records)
     figure = Figure(figsize=(10.5, 3.9))
     left, right = figure.subplots(1, 2)
@@ -210,11 +213,11 @@ def loss(*records: Record) -> Picture:
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
         curve = loss_curve(record.run)
         if not len(curve.samples):
-            raise UsageError(f"{name} has no steps to draw")
+            raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
         label = name if "ranks" in name else f"{name}, {record.run.ranks_said}"
         left.plot(curve.samples, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
         right.plot(curve.time_s, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
-        if "single" in record.runs:
+        if references and "single" in record.runs:
             single = loss_curve(record.runs["single"])
             thin = {"color": style["color"], "linewidth": 0.9, "alpha": 0.8, "label": f"{name}: its one-process reference"}
             left.plot(single.samples, _smooth(single.loss_global), **thin)

@@ -142,7 +142,10 @@ def loss_both_ways(*records: Record) -> Picture:
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
         own = loss_by_samples(record.run)
         if own is None:
-            raise UsageError(f"{name} recorded no versions or no loss to draw")
+            raise UsageError(
+                f"{name} recorded no versions or no loss to draw; record the scalars version_pulled, version_pushed and "
+                "loss_local in each step"
+            )
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6], "linewidth": 2.2}
         _draw_loss(left, right, own, name, style)
         drawn.append(own)
@@ -191,7 +194,9 @@ def stability_chart(*records: Record) -> Picture:
     found = [stability(record) for record in records]
     placed = [(record, name, at) for record, name, at in zip(records, names_of(records), found, strict=True) if at]
     if not placed:
-        raise UsageError("no record has a learning rate, versions and a curvature to place it by")
+        raise UsageError(
+            "no record has a learning rate, versions and a curvature to place it by; run it through the lab stale-gradients"
+        )
     figure = Figure(figsize=(8.6, 4.4))
     axis = figure.subplots()
     furthest = max(8, *(at.delay + 1 for _, _, at in placed))

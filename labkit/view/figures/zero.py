@@ -217,7 +217,7 @@ def step_on_two_links(*records: Record) -> Picture:
             rows.append((title, timed_steps_s(run), fast.get(strategy), strategy))
     rows = [row for row in rows if len(row[1])]
     if not rows:
-        raise UsageError("no steps of a strategy were timed in what is to be drawn")
+        raise UsageError("no steps of a strategy were timed in what is to be drawn; draw a run of the lab zero-stages")
     figure = Figure(figsize=(10.5, 1.5 + 0.55 * len(rows)))
     axis = figure.subplots()
     longest = max(float(np.quantile(times, 0.9)) for _, slow, fast, _ in rows for times in (slow, fast) if times is not None)
@@ -258,7 +258,7 @@ def loss_beside_one(*records: Record) -> Picture:
         for number, (title, run) in enumerate((runs or {name: record.run}).items()):
             values = losses(run)
             if not len(values):
-                raise UsageError(f"{title} recorded no loss to draw")
+                raise UsageError(f'{title} recorded no loss to draw; record probe.scalar("loss_local", …) in each step')
             style = (index + number) % 6
             axis.plot(
                 values, linewidth=2, label=title, color=palette.VARIANT_COLOUR[style], linestyle=palette.VARIANT_LINE[style]

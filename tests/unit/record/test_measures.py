@@ -7,6 +7,7 @@ import pytest
 
 from labkit.record import measures
 from labkit.record.measures import Quantity
+from labkit.record.measures_loss import loss_curve
 from labkit.record.schema import RankLog, Run
 
 from ..builders import content_of, head, in_batches, record_of, run_of, shares, span, step
@@ -188,7 +189,7 @@ def test_the_loss_of_a_global_batch_is_weighted_by_samples():
         RankLog(head(rank, 2), tuple(step(i, scalars={"loss_local": loss, "batch_samples": n}) for i, (loss, n) in found))
         for rank, found in enumerate([enumerate([(1.0, 3), (2.0, 1)]), enumerate([(5.0, 1), ("nan", 1)])])
     ]
-    curve = measures.loss_curve(Run("variant", tuple(logs), 1.0))
+    curve = loss_curve(Run("variant", tuple(logs), 1.0))
     assert curve.loss_global[0] == 2.0 and math.isnan(curve.loss_global[1])
     assert curve.samples.tolist() == [4, 6]
     assert curve.time_s.tolist() == [100e-9, 200e-9]

@@ -1,13 +1,14 @@
 """What the probe writes is what the store reads."""
 
 import math
+import os
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from labkit.errors import UsageError
+from labkit.errors import UnknownName, UsageError
 from labkit.record.probe import Probe, digest_rows, digest_tensors
 from labkit.record.store import read_rank
 
@@ -235,3 +236,114 @@ def test_samples_may_be_numbers_arrays_or_need_gradients():
     assert digest_rows(torch.tensor([1, 2, 1])) == digest_rows(np.array([1, 2, 1]))
     assert digest_rows(torch.ones(2, 3, requires_grad=True)) == digest_rows(torch.ones(2, 3))
     assert digest_rows(torch.ones(0, 3)) == []
+
+
+def forked(call) -> str:
+    """What a process that was forked off here says when it calls."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            call()
+            os.write(writes, b"nothing")
+        except BaseException as error:
+            os.write(writes, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.close(writes)
+    os.waitpid(pid, 0)
+    with open(reads) as pipe:
+        return pipe.read()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_process_that_was_forked_off_cannot_spoil_the_file(probe):
+    probe.begin_step()
+    for call in (probe.end_step, lambda: probe.event("x")):
+        said = forked(call)
+        assert "UsageError" in said and "forked" in said and "a probe and a file of its own" in said
+    log = written(probe)
+    assert len(log.steps) == 1 and log.events == () and log.finished
+
+
+def test_nothing_is_recorded_after_the_end(probe):
+    probe.close()
+    probe.begin_step()
+    for call in (probe.end_step, lambda: probe.event("x")):
+        with pytest.raises(UsageError, match="is closed, and nothing more can be recorded"):
+            call()
+
+
+@pytest.mark.parametrize("value", [None, [1], torch.ones(2), {}])
+def test_what_the_record_could_not_be_read_with_is_refused_before_it_is_written(probe, value):
+    with pytest.raises(UsageError, match="declare: size must be a number, true or false, or text; given"):
+        probe.declare(size=value)
+    with pytest.raises(UsageError, match="event\\('x'\\): size must be"):
+        probe.event("x", size=value)
+    assert written(probe).events == ()
+
+
+def test_facts_and_fields_may_be_numbers_of_numpy_and_torch_and_need_not_be_finite(probe):
+    probe.declare(size=np.int64(3), share=math.nan)
+    probe.event("x", loss=torch.tensor(0.5), most=math.inf)
+    log = written(probe)
+    assert log.head.facts == {"size": 3, "share": "nan"}
+    assert log.events[0].fields == {"loss": 0.5, "most": "inf"}
+
+
+def test_counters_and_series_are_whole_numbers(probe):
+    probe.begin_step()
+    probe.count("n", np.int64(2))
+    probe.series("sizes", torch.tensor([1, 2]))
+    for call in (lambda: probe.count("n", 1.5), lambda: probe.series("sizes", [0.5])):
+        with pytest.raises(TypeError):
+            call()
+    step = written(probe).steps[0]
+    assert step.counts == {"n": 2} and step.series == {"sizes": [1, 2]}
+
+
+def test_a_lane_that_no_record_has_is_refused(probe):
+    for call in (lambda: probe.span("x", "gpu"), lambda: probe.add_span("x", "gpu", 0, 1)):
+        with pytest.raises(UnknownName, match="no lane of a span 'gpu'; there are: .*compute"):
+            call()
+
+
+def test_a_head_that_could_not_be_read_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="Expected `str`, got `null`"):
+        Probe(tmp_path / "rank-00000.jsonl", device=None)
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"), [([2**63], "64 bits"), (torch.ones(2), "whole numbers"), (torch.ones(2, 2), "whole numbers")]
+)
+def test_ids_that_no_record_can_hold_are_refused(probe, ids, said):
+    probe.begin_step()
+    with pytest.raises(UsageError, match=said):
+        probe.samples("train", torch.ones(1), ids)
+
+
+def test_samples_that_are_no_tensor_are_refused(probe):
+    with pytest.raises(UsageError, match="the samples of a batch must be a tensor or an array, a row a sample; given str"):
+        list(probe.batches([["a", "b"]]))
+    assert len(digest_rows(np.float32(1))) == 1
+
+
+def test_what_torchrun_says_counts_where_nothing_is_given(tmp_path, monkeypatch):
+    for name, value in (("RANK", "3"), ("LOCAL_RANK", "1"), ("WORLD_SIZE", "4")):
+        monkeypatch.setenv(name, value)
+    head = written(Probe(tmp_path / "a.jsonl")).head
+    assert (head.rank, head.local_rank, head.world_size) == (3, 1, 4)
+    head = written(Probe(tmp_path / "b.jsonl", rank=0, local_rank=0, world_size=2)).head
+    assert (head.rank, head.local_rank, head.world_size) == (0, 0, 2)
+    monkeypatch.setenv("RANK", "one")
+    with pytest.raises(UsageError, match="RANK must be a whole number, .* 'one'; .* give Probe rank="):
+        Probe(tmp_path / "c.jsonl")
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name)
+    head = written(Probe(tmp_path / "d.jsonl")).head
+    assert (head.rank, head.local_rank, head.world_size) == (0, 0, 1)
+
+
+def test_a_file_that_cannot_be_made_says_what_to_give(tmp_path):
+    for path in (tmp_path, tmp_path / "none" / "rank-00000.jsonl"):
+        with pytest.raises(UsageError, match=r"the probe cannot write .*; give a file in a folder that exists"):
+            Probe(path)

@@ -140,7 +140,51 @@ def test_a_record_comes_back_as_it_was(tmp_path):
 
 def test_a_folder_that_holds_no_record_is_named_with_what_to_give(tmp_path):
     text = refusal(store.read_record, tmp_path)
-    assert str(tmp_path) in text and "give the folder" in text
+    assert str(tmp_path) in text and "Give the folder" in text
+
+
+def test_rank_files_of_another_name_are_told_the_right_one(tmp_path):
+    write_rank(tmp_path).rename(tmp_path / "log0.jsonl")
+    text = refusal(store.read_record, tmp_path)
+    assert "there is log0.jsonl" in text and 'Probe(f"my_run/rank-{rank:05d}.jsonl", rank=rank, world_size=' in text
+
+
+def test_probes_that_did_not_know_their_rank_are_told_how(tmp_path):
+    for rank in (0, 1):
+        write_rank(tmp_path).rename(tmp_path / f"aside{rank}")
+    for rank in (0, 1):
+        (tmp_path / f"aside{rank}").rename(store.rank_file(tmp_path, rank))
+    text = refusal(store.read_record, tmp_path)
+    assert "rank-00001.jsonl says that it is of rank 0 of 1" in text
+    assert "rank=rank, world_size=world_size" in text and "under torchrun" in text
+    write_rank(tmp_path, rank=1, world_size=1)  # a rank alone was given
+    assert "rank-00001.jsonl says that it is of rank 1 of 1" in refusal(store.read_record, tmp_path)
+
+
+def test_files_that_an_older_run_left_are_named(tmp_path):
+    for rank in range(4):
+        write_rank(tmp_path, rank, 4)
+    for rank in range(2):
+        write_rank(tmp_path, rank, 2)
+    text = refusal(store.read_record, tmp_path)
+    assert "Delete what an older run left (rank-00002.jsonl, rank-00003.jsonl here" in text and "a new folder" in text
+    for rank in (2, 3):
+        store.rank_file(tmp_path, rank).unlink()
+    assert store.read_record(tmp_path).run.world_size == 2
+
+
+@pytest.mark.parametrize(("present", "named"), [([0, 1], "rank-00002.jsonl is missing"), ([2], "others are missing")])
+def test_a_rank_without_a_file_is_named(tmp_path, present, named):
+    for rank in present:
+        write_rank(tmp_path, rank, 3)
+    text = refusal(store.read_record, tmp_path)
+    assert named in text and "of a run of 3" in text
+
+
+def test_a_rank_that_wrote_nothing_is_named(tmp_path):
+    write_rank(tmp_path, 0, 2)
+    store.rank_file(tmp_path, 1).write_bytes(b"")
+    assert "rank-00001.jsonl: no head line" in refusal(store.read_record, tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1}'])
@@ -213,3 +257,61 @@ def test_the_latest_record_is_the_newest_that_is_complete(cache):
 
 def test_an_empty_cache_says_how_to_make_a_record(cache):
     assert "labkit run duplicate-data" in refusal(store.latest)
+
+
+def test_the_files_of_two_ranks_that_changed_places_are_noticed(tmp_path):
+    paths = [write_rank(tmp_path, rank, 2) for rank in range(2)]
+    first, second = (path.read_bytes() for path in paths)
+    paths[0].write_bytes(second)
+    paths[1].write_bytes(first)
+    assert "rank 1 wrote it, and its name says rank 0" in refusal(store.read_run, tmp_path, "variant", 1.0)
+
+
+def test_two_probes_on_one_file_are_noticed(tmp_path):
+    path = tmp_path / "rank-00000.jsonl"
+    first, second = Probe(path), Probe(path)
+    for probe in (first, second):
+        probe.begin_step()
+        probe.end_step()
+    assert "a second head; two probes wrote into this file" in refusal(store.read_rank, path)
+    for probe in (first, second):
+        probe.close()
+    one = write_rank(tmp_path / "one")
+    one.write_bytes(one.read_bytes() + one.read_bytes().splitlines(keepends=True)[1])
+    assert "it comes after the end mark" in refusal(store.read_rank, one)
+
+
+def test_every_rank_has_to_have_been_one_of_as_many(tmp_path):
+    for rank in range(2):
+        write_rank(tmp_path, rank, 2 + rank)
+    assert "rank 1 was one of 3" in refusal(store.read_run, tmp_path, "variant", 1.0)
+
+
+def test_a_folder_in_place_of_a_file_is_named(tmp_path):
+    write_rank(tmp_path, 0, attempt=1)
+    (tmp_path / "rank-00000.jsonl").mkdir()
+    assert "rank-00000.jsonl: Is a directory" in refusal(store.read_run, tmp_path, "variant", 1.0, 2)
+
+
+@pytest.mark.parametrize("attempts", [0, -1, 10**9])
+def test_a_number_of_attempts_that_cannot_be_is_refused_at_once(tmp_path, attempts):
+    path = saved(tmp_path / "record").folder / "record.json"
+    path.write_text(path.read_text().replace('"attempts": 1', f'"attempts": {attempts}'))
+    assert "no runs in it, or one of no attempt" in refusal(store.read_record, path)
+
+
+def test_arrays_that_are_damaged_in_the_middle_are_named(tmp_path):
+    path = write_rank(tmp_path, weights=list(range(1000))).with_suffix(".npz")
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 97):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            store.read_run(tmp_path, "variant", 1.0)
+        except RecordError as error:
+            assert str(path) in str(error)
+
+
+def test_a_record_that_cannot_be_written_is_a_named_error(tmp_path):
+    record = saved(tmp_path / "record")
+    (record.folder / "record.json.part").mkdir()
+    assert "cannot write" in refusal(store.write_record, record)

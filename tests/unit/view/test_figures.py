@@ -1,14 +1,18 @@
 """Figures are tested by what is in them, not by pixels."""
 
 import matplotlib.collections
+import msgspec
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from labkit.errors import UsageError
+from labkit.record.measures_loss import loss_curve
 from labkit.view import palette
 from labkit.view.figures import FIGURES, figure
 from labkit.view.figures.reads import coverage_and_copies, loss, timeline, who_read_what
+
+from ..builders import record_of, run_of
 
 
 def squares(axis):
@@ -80,6 +84,12 @@ def test_the_timeline_puts_communication_below_compute_on_each_rank(broken):
     assert [t.get_text() for t in axis.get_yticklabels()] == [f"rank {r}" for r in range(4)]
 
 
+def test_the_references_of_a_loss_are_left_out_when_they_are_not_wanted(broken):
+    beside = msgspec.structs.replace(broken, runs={**broken.runs, "single": broken.run})
+    lines = [len(loss(beside, references=wanted).figure.axes[0].lines) for wanted in (True, False)]
+    assert lines == [2, 1]
+
+
 def test_the_loss_is_drawn_against_all_samples_and_against_seconds(broken):
     left, right = loss(broken).figure.axes
     assert left.lines[0].get_xdata().tolist() == [32, 64, 96, 128, 160]
@@ -88,9 +98,28 @@ def test_the_loss_is_drawn_against_all_samples_and_against_seconds(broken):
 
 
 def test_two_records_of_one_variant_are_told_apart_by_what_differs(fixed):
-    import msgspec
-
     other = msgspec.structs.replace(fixed, config={"lr": 0.2})
     one = msgspec.structs.replace(fixed, config={"lr": 0.1})
     labels = [line.get_label() for line in loss(one, other).figure.axes[0].lines]
     assert labels == ["fixed (lr 0.1), 4 ranks", "fixed (lr 0.2), 4 ranks"]
+
+
+def test_a_script_that_records_no_loss_is_told_what_to_record():
+    reading = [[[[0, 1], [2, 3]]]]
+    with pytest.raises(
+        UsageError, match="no step has a loss on every rank; record it on each, within the step: probe.scalar"
+    ):
+        figure("loss")(record_of(run_of(reading)))
+
+
+def test_a_loss_without_a_number_of_samples_counts_the_samples_that_were_seen():
+    run = run_of([[[[0, 1], [2, 3]], [[4], [5]]]])
+    replace, logs = msgspec.structs.replace, []
+    for rank, log in enumerate(run.ranks):
+        logs.append(replace(log, steps=tuple(replace(s, scalars={"loss_local": float(rank)}) for s in log.steps)))
+    curve = loss_curve(msgspec.structs.replace(run, ranks=tuple(logs)))
+    assert curve.loss_global.tolist() == [1 / 3, 1 / 3] and curve.samples.tolist() == [3, 6]
+
+
+def test_a_rank_whose_part_of_a_step_was_empty_is_drawn_too():
+    assert figure("who-read-what")(record_of(run_of([[[[0, 1]], [[]]]]))).png()

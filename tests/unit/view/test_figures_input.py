@@ -85,3 +85,10 @@ def test_a_figure_that_lacks_what_it_draws_says_what_to_run(starved):
     with pytest.raises(UsageError, match="no steps"):
         empty = steady(1, 1).ranks[0]
         figure("saw-tooth")(record(msgspec.structs.replace(steady(1, 1), ranks=(msgspec.structs.replace(empty, steps=()),))))
+
+
+def test_too_few_steps_are_told_from_a_run_that_is_missing_and_from_one_without_a_store():
+    few = record(steady(1, 5, ranks=2, steps=3, store_bytes=10_000), storage=STORAGE, alone=steady(1, 5, steps=3))
+    for name in ("speed-up", "store-rate"):
+        with pytest.raises(UsageError, match="run more steps"):
+            figure(name)(few)

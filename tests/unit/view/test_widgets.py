@@ -61,10 +61,10 @@ def test_moving_a_control_marks_the_figure_stale_and_moving_it_back_clears_the_m
     panel = Panel(QuickLab(with_settings(broken)))
     press_run(panel)
     panel._controls["ranks"].value = 3
-    assert "stale: the figure is of ranks 4. Press Run." in panel._state.value
-    assert panel._image.layout.opacity == "0.35"
+    assert "out of date: the figure is of ranks 4. Press Run." in panel._state.value
+    assert panel._image._dom_classes == ("labkit-out-of-date",)
     panel._controls["ranks"].value = 4
-    assert "stale" not in panel._state.value and panel._image.layout.opacity == "1"
+    assert "out of date" not in panel._state.value and not panel._image._dom_classes
 
 
 def test_stop_ends_the_run_and_says_so():
@@ -106,7 +106,7 @@ def test_initial_settings_are_taken_and_unknown_ones_refused():
 
 def test_the_panel_in_a_stored_notebook_is_a_sentence():
     bundle = Panel(QuickLab(None))._repr_mimebundle_()
-    assert "needs a running kernel" in bundle["text/plain"]
+    assert "need a running kernel" in bundle["text/plain"]
 
 
 @pytest.mark.parametrize("slug", [lab.slug for lab in labs.specs() if lab.variants])
@@ -145,4 +145,4 @@ def test_why_a_figure_cannot_be_drawn_is_said_and_goes_when_another_one_is(broke
     panel._figure_name.value = "loss"
     panel._controls["batch"].value = 16
     panel._figure_name.value = "coverage"
-    assert "stale" in panel._state.value, "the figure is of other settings, and still says so"
+    assert "out of date" in panel._state.value, "the figure is of other settings, and still says so"

@@ -1,5 +1,7 @@
 """Scans, and what stands between them and a model: no process, no sleep."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -29,6 +31,14 @@ def test_what_a_store_holds_is_one_scan_after_the_other():
     assert len(held) == 3 * scan_bytes(2)
     third = np.frombuffer(held, np.uint8).reshape(3, 64, 64)[2]
     assert np.array_equal(count_dots(third), Digits(3).images[2].numpy())
+
+
+def test_drawing_takes_little_more_memory_than_the_scans_themselves():
+    tracemalloc.start()
+    held = all_scans(8, 16)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(held)
 
 
 def test_scans_that_are_read_elsewhere_are_counted_by_their_bytes():

@@ -1,0 +1,67 @@
+"""A script of one's own: what its probes recorded, asked every question there is."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from . import detect, labs
+from .detect.verdict import Verdicts
+from .facade import Lab
+from .record.measures import Quantity
+from .record.schema import Record
+from .record.table import Table
+from .report import report_of
+
+_ORDER = ("found", "inconclusive", "clear", "not_applicable")
+
+
+def judge(record: Record) -> Verdicts:
+    """Ask a record the questions of its lab; a script's own record every question there is.
+
+    Of a script's answers those that found something come first, then those that cannot tell, then those that are clear.
+    Those that do not apply are last and not shown: `labkit.lab(SLUG).judge(record)` says what one lab's need.
+    """
+    return Script(record).verdicts if not record.lab else Lab(labs.spec(record.lab)).judge(record)
+
+
+class Script:
+    """What all labs together make of a script's record. Measures, tables and figures are those of the labs that apply."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        """The answer of every detector, in the order of `judge`."""
+        of_labs = [name for spec in labs.specs() for name in spec.detectors]
+        asked = [detect.ask(name, self.record) for name in dict.fromkeys([*of_labs, *detect.names()])]
+        return Verdicts(sorted(asked, key=lambda verdict: _ORDER.index(verdict.status)), fold=True)
+
+    @cached_property
+    def labs(self) -> list[Lab]:
+        """The labs of which a question could be answered, or would be by a longer run."""
+        apply = {verdict.detector for verdict in self.verdicts if verdict.status != "not_applicable"}
+        return [Lab(spec) for spec in labs.specs() if apply & set(spec.detectors)]
+
+    def measures(self) -> dict[str, Quantity]:
+        """The measures, by name; of two of one name the first lab's."""
+        found: dict[str, Quantity] = {}
+        for lab in self.labs:
+            found |= {name: quantity for name, quantity in lab.measures(self.record).items() if name not in found}
+        return found
+
+    def tables(self) -> list[Table]:
+        """The tables."""
+        return [table for lab in self.labs for table in lab.tables(self.record)]
+
+    def figures(self) -> dict[str, Lab]:
+        """The names of the figures that may be drawn, each with a lab that draws it."""
+        found: dict[str, Lab] = {}
+        for lab in self.labs:
+            found |= {name: lab for name in lab.spec.figures if name not in found}
+        return found
+
+    def report(self) -> dict[str, Any]:
+        """Measures and verdicts as plain data, as `--json` writes them."""
+        return report_of(self.record, "", self.measures(), self.verdicts)
