@@ -204,8 +204,8 @@ def _points(records) -> dict[tuple[str, bool], list[tuple[int, float, float]]]:
         own, share = samples_per_s(run), share_alone(record)
         if alone is None or own is None or share is None:
             raise UsageError(
-                f"{record.variant} on {run.ranks_said} holds no run of one rank alone to compare with; run it on 2 ranks or "
-                "more, with compare='all'"
+                f"{record.variant} on {run.ranks_said} holds no run of one rank alone to compare with; run the lab "
+                "input-pipeline on 2 ranks or more, with compare='all'"
             )
         key = (record.variant, bool(run.fact("meets", False)))
         found.setdefault(key, []).append((run.world_size, own / alone, share))
@@ -223,7 +223,7 @@ def store_rate(*records: Record) -> Picture:
         if rates is None:
             raise UsageError(
                 f"{record.variant} on {record.run.ranks_said} reads nothing from a store in the steps that are judged; draw "
-                "shared-store"
+                "the variant shared-store, or record what is read: probe.count('store_bytes', num_bytes)"
             )
         measured[record.run.world_size] = rates * 8 / 1e6
         alone = store_rates(record.runs["alone"]) if "alone" in record.runs else None
