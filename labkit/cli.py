@@ -157,7 +157,10 @@ def bench(
 @app.command()
 def show(
     record: Annotated[
-        str, typer.Argument(metavar="RECORD", help="A record's folder, that of a script's probe files, or `last`.")
+        str,
+        typer.Argument(
+            metavar="RECORD", help="A record's folder, that of a script's probe files, a name of `labkit runs`, or `last`."
+        ),
     ] = "last",
     lab: Annotated[
         str | None, typer.Option(metavar="SLUG", help="Judge by this lab; a script's files by every question if left out.")
@@ -172,14 +175,14 @@ def show(
     """Show a record again: measures, verdicts, figures, a rank's output, a trace."""
     from .facade import Lab
     from .labs import spec
-    from .record.store import latest, read_record
+    from .record.store import named, read_record
     from .script import Script
     from .view.terminal import print_record
 
     chosen = None if lab is None else spec(lab)  # wrong use is said before anything is read
     if trace is not None:
         _check_writable(trace, "--trace")
-    found = read_record(latest() if record == "last" else record)
+    found = read_record(named(record))
     if output is not None:
         print(_rank_output(found, _whole("--output", output)), end="")
         return
@@ -199,6 +202,31 @@ def show(
             _draw(drawn, found, figures)
         if json != "-":
             print_record(_console(), found, measures, verdicts, tables)
+
+
+@app.command()
+def runs(
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the list as JSON; - is standard output.")] = None,
+) -> None:
+    """List the kept runs, newest first; `labkit show` takes their names."""
+    from .record.store import kept_runs, runs_folder
+    from .view.terminal import print_runs
+
+    found = kept_runs()
+    rows = [
+        {
+            "name": run.folder.name,
+            "lab": run.lab,
+            "variant": run.variant,
+            "ranks": run.provenance.world_size,
+            "date": run.provenance.date,
+            "record": str(run.folder),
+        }
+        for run in found
+    ]
+    _write_json({"runs": rows}, json)
+    if json != "-":
+        print_runs(_console(), rows, runs_folder())
 
 
 @app.command()

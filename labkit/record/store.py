@@ -98,6 +98,41 @@ def latest() -> Path:
     return found[-1]
 
 
+class KeptRun(msgspec.Struct, frozen=True):
+    """A complete record in the cache, as its record.json alone says it.
+
+    Attributes:
+        folder: where it is; its name tells it apart.
+    """
+
+    folder: Path
+    lab: str
+    variant: str
+    provenance: Provenance
+
+
+def kept_runs() -> list[KeptRun]:
+    """The complete records in the cache, newest first; one whose record.json cannot be read is left out."""
+    parent, found = runs_folder(), []
+    for path in sorted(parent.glob("*/record.json"), reverse=True) if parent.is_dir() else ():
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
+            found.append(KeptRun(path.parent, content.lab, content.variant, content.provenance))
+    return found
+
+
+def named(word: str) -> Path:
+    """The folder that a person means: `last`, a path, or the name of a run in the cache.
+
+    Raises:
+        RecordError: `last`, and there is no run yet.
+    """
+    if word == "last":
+        return latest()
+    given, kept = Path(word).expanduser(), runs_folder() / word
+    return kept if not given.exists() and Path(word).name == word and kept.is_dir() else given
+
+
 def read_rank(path: Path) -> RankLog:
     """Decode one rank's file."""
     head: Head | None = None
@@ -247,7 +282,8 @@ def read_record(folder: Path | str) -> Record:
         content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
     except OSError as error:
         raise RecordError(
-            f"no record at {folder} ({error.strerror}: record.json); give the folder that `labkit run --record` wrote"
+            f"no record at {folder} ({error.strerror}: record.json); give the folder that "
+            "`labkit run --record` wrote, or a name that `labkit runs` lists"
         ) from error
     except msgspec.DecodeError as error:
         raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error

@@ -102,6 +102,23 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
         console.print(f"kept in {record.folder}", style="dim", soft_wrap=True, markup=False)
 
 
+def print_runs(console: Console, runs: list[dict[str, Any]], folder: Any) -> None:
+    """The kept runs, a line each; a name is never cut, since `labkit show` wants it whole."""
+    if not runs:
+        console.print(f"no run in {folder} yet; make one with: labkit run duplicate-data", soft_wrap=True)
+        return
+    lines = [("date", "ranks", "lab / variant", "name")]
+    lines += [
+        (run["date"][:16].replace("T", " "), str(run["ranks"]), f"{run['lab']} / {run['variant']}", run["name"])
+        for run in runs
+    ]
+    date, ranks, what = (max(len(line[column]) for line in lines) for column in range(3))
+    for line in lines:  # no table of rich's: on a narrow terminal it cuts
+        text = f"{line[0]:<{date}}  {line[1]:>{ranks}}  {line[2]:<{what}}  {line[3]}"
+        console.print(text, soft_wrap=True, markup=False)
+    console.print(f"\nin {folder}; look at one again: labkit show NAME", style="dim", soft_wrap=True)
+
+
 def _verdict(verdict: Any) -> Any:
     mark = palette.STATUS_MARK[verdict.status]
     head = Text.assemble(

@@ -278,3 +278,19 @@ def test_it_joins_the_ranks_of_torchrun(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("FOUND") == 1, "rank 0 alone reports"
     assert json.loads((tmp_path / "x.json").read_text())["measures"]["samples_per_epoch"]["value"] == 202
+
+
+@pytest.mark.ranks
+def test_kept_runs_are_listed_and_shown_by_name():
+    assert "no run in" in labkit("runs").stdout
+    for variant in ("broken", "fixed"):
+        assert labkit("run", "duplicate-data", "--variant", variant, "--ranks", 2, "--set", "num_samples=64").returncode == 0
+    rows = json.loads(labkit("runs", "--json", "-").stdout)["runs"]
+    assert [(row["lab"], row["variant"], row["ranks"]) for row in rows] == [
+        ("duplicate-data", "fixed", 2),
+        ("duplicate-data", "broken", 2),
+    ]
+    listed = labkit("runs").stdout
+    assert all(f"duplicate-data / {row['variant']}" in listed and row["name"] in listed for row in rows)
+    shown = labkit("show", rows[1]["name"])
+    assert shown.returncode == 0 and "duplicate-data / broken" in shown.stdout

@@ -52,6 +52,7 @@ def questions() -> dict[str, str]:
 
 
 @pytest.mark.ranks
+@pytest.mark.timeout(300)  # a score of commands, each a start of Python and some of torch
 def test_every_labkit_command_of_the_readme_runs(tmp_path):
     found = [command for command in commands() if not command.startswith(SLOW)]
     assert len(found) >= 7

@@ -202,8 +202,8 @@ def _points(records) -> dict[tuple[str, bool], list[tuple[int, float, float]]]:
         run = record.run
         if "alone" not in record.runs:
             raise UsageError(
-                f"{record.variant} on {run.ranks_said} holds no run of one rank alone to compare with; run it on 2 ranks or "
-                "more, with compare='all'"
+                f"{record.variant} on {run.ranks_said} holds no run of one rank alone to compare with; run the lab "
+                "input-pipeline on 2 ranks or more, with compare='all'"
             )
         alone, own, share = samples_per_s(record.runs["alone"]), samples_per_s(run), share_alone(record)
         if alone is None or own is None or share is None:
@@ -223,7 +223,11 @@ def store_rate(*records: Record) -> Picture:
         rates = store_rates(record.run)
         if rates is None:
             inline = record.storage and not record.run.fact("workers", 0)
-            remedy = "run more steps" if inline else "draw shared-store"
+            remedy = (
+                "run more steps"
+                if inline
+                else "draw the variant shared-store, or record what is read: probe.count('store_bytes', num_bytes)"
+            )
             said = f"{record.variant} on {record.run.ranks_said} reads nothing from a store"
             raise UsageError(f"{said} in the steps that are judged; {remedy}")
         measured[record.run.world_size] = rates * 8 / 1e6

@@ -226,7 +226,7 @@ def bucket_sweep(*records: Record) -> Picture:
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
         tried = sweep_of(record)
         if not tried:
-            raise UsageError(f"{name} is of one bucket size; run the variant bucket-sweep to draw this")
+            raise UsageError(f"{name} is of one bucket size; run the variant bucket-sweep of the lab overlap to draw this")
         label = name if len(records) == 1 else f"{name} {record.network.label() if record.network else ''}"
         words.append(_draw_sweep(axis, record, tried, palette.VARIANT_COLOUR[(index + 1) % 6], label))
     axis.set_xscale("log", base=2)

@@ -315,3 +315,21 @@ def test_a_record_that_cannot_be_written_is_a_named_error(tmp_path):
     record = saved(tmp_path / "record")
     (record.folder / "record.json.part").mkdir()
     assert "cannot write" in refusal(store.write_record, record)
+
+
+def test_kept_runs_are_listed_newest_first_and_found_by_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    assert store.kept_runs() == []
+    for name in ("20250101-000000-one", "20250301-000000-three", "20250201-000000-two"):
+        saved(store.runs_folder() / name)
+    (store.runs_folder() / "20250401-000000-running").mkdir()
+    (store.runs_folder() / "20250201-000000-two" / "record.json").write_text("{")
+    found = store.kept_runs()
+    assert [run.folder.name for run in found] == ["20250301-000000-three", "20250101-000000-one"]
+    assert (found[0].lab, found[0].variant, found[0].provenance.world_size) == ("duplicate-data", "broken", 2)
+    assert store.named("last") == store.latest()
+    assert store.named("20250101-000000-one") == found[1].folder
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "20250101-000000-one").mkdir()  # a folder of that name here is meant first
+    assert store.named("20250101-000000-one") == store.Path("20250101-000000-one")
+    assert store.named("nowhere") == store.Path("nowhere") and store.named(str(tmp_path)) == tmp_path

@@ -78,7 +78,7 @@ def test_a_figure_that_lacks_what_it_draws_says_what_to_run(starved):
     lonely = record(steady(20, 20, ranks=2))
     with pytest.raises(UsageError, match="compare='all'"):
         figure("speed-up")(lonely)
-    with pytest.raises(UsageError, match="draw shared-store"):
+    with pytest.raises(UsageError, match="draw the variant shared-store"):
         figure("store-rate")(starved)
     with pytest.raises(UsageError, match="run more steps"):
         figure("data-beside-compute")(record(steady(20, 20, steps=3)))
