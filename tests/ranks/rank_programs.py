@@ -158,6 +158,10 @@ def rank_one_leaves(context):
             raise Unprintable
 
 
+def leaves_at_once(context):
+    os._exit(0)
+
+
 def _wait(what, net):
     match what:
         case "all_reduce":
