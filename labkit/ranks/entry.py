@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from multiprocessing import connection, process
 from pathlib import Path
@@ -104,6 +105,18 @@ def run_program(program: Callable[[RankContext], Any], context: RankContext) -> 
         if exit_.code not in (None, 0):
             raise RuntimeError(f"the program called sys.exit({exit_.code!r})") from exit_
         return None
+
+
+def run_for_its_value(context: RankContext) -> Any:
+    """Run a program that is there for what it returns: leaving it by `sys.exit()` is no answer. *Called on* one rank.
+
+    `context.config` is the program and what it finds as its own `context.config`.
+    """
+    program, config = context.config
+    try:
+        return program(replace(context, config=config))
+    except SystemExit as exit_:
+        raise RuntimeError(f"it called sys.exit({exit_.code!r}), and should return a value") from exit_
 
 
 def _take_seat(job: Job, rank: int) -> LaunchError | None:
