@@ -153,6 +153,7 @@ def _own_streams_and_signals(folder: Path, rank: int) -> None:
             stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     # a notebook's interrupt and a terminal's Ctrl-C are the launcher's to act upon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as the warm server's children have it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     stacks = open(stack_file(folder, rank), "w")  # noqa: SIM115 - faulthandler needs it open for the rank's whole life
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
