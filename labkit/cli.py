@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,6 +206,15 @@ def capture(
 
 def main() -> None:
     """Run the command line. Errors are one sentence on standard error."""
+    with _ended_in_order() as ended_by:
+        code = _outcome()
+    if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
+        print(f"labkit: {'ended from outside' if ended_by else 'interrupted'}; its ranks are ended", file=sys.stderr)
+        code = 128 + ended_by[0] if ended_by else code
+    sys.exit(code)
+
+
+def _outcome() -> int:
     try:
         code = app(standalone_mode=False, prog_name="labkit")
     except _WRONG_USE as error:
@@ -232,9 +243,32 @@ def main() -> None:
             file=sys.stderr,
         )
         code = EXIT_PROGRAM_FAILED
-    if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
-        print("labkit: interrupted; its ranks are ended", file=sys.stderr)
-    sys.exit(code or 0)
+    return code or 0
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[list[int]]:
+    """Have SIGTERM and a closed terminal end a run as Ctrl-C does, with nothing left behind; gives those that came.
+
+    Not under torchrun: it sends SIGTERM to ranks that wait in a collective, where no handler would ever run.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    mine: list[signal.Signals] = []
+    if "WORLD_SIZE" not in os.environ and threading.current_thread() is threading.main_thread():
+        # one that is ignored, as SIGHUP is under nohup, stays so
+        mine = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in mine:
+        signal.signal(number, interrupt)
+    try:
+        yield came
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
