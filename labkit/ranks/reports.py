@@ -94,6 +94,9 @@ def _report(rank: int, row: Row, job: Job) -> RankReport:
     if error is not None:
         state = "lost its peer" if error["victim"] else "failed"
         return RankReport(rank, state, error["message"], error["where"], error["text"])
+    if row.state == RankState.FAILED and row.errno:
+        why = f"in step {_step(row)}, and its error could not be written: {os.strerror(row.errno)}"
+        return RankReport(rank, "failed", f"{why}; make room at {job.folder}, or choose another place for the record")
     dump = _dump(job, rank)
     if dump:
         function, where = waits_in(dump, job.origin)

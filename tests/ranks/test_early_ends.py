@@ -103,6 +103,14 @@ def test_a_process_that_ends_with_code_0_in_the_middle_is_noticed(folder, waitin
     assert "without returning and without an error" in cause.message
 
 
+def test_a_rank_whose_disk_is_full_is_named_though_its_error_cannot_be_written(folder, capfd):
+    with pytest.raises(RankFailed) as caught:
+        launch(programs.has_a_full_disk, ranks=2, folder=folder, deadline_s=DEADLINE_S, group=False)
+    assert next(iter(caught.value.ranks.values())).state == "failed"
+    assert "its error could not be written: File too large; make room at" in str(caught.value)
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ranks_that_all_end_with_code_0_in_the_middle_are_noticed_too(folder, tmp_path, ranks):
     with pytest.raises(RankFailed) as caught:
