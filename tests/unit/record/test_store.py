@@ -271,3 +271,9 @@ def test_a_record_that_cannot_be_written_is_a_named_error(tmp_path):
     record = saved(tmp_path / "record")
     (record.folder / "record.json.part").mkdir()
     assert "cannot write" in refusal(store.write_record, record)
+
+
+def test_a_path_that_is_too_long_is_named(tmp_path):
+    path = tmp_path / ("x" * 300)
+    assert "cannot make the record folder" in refusal(store.new_folder, path, "x")
+    assert "no record at" in refusal(store.read_record, path)
