@@ -62,7 +62,7 @@ def build(
     Raises:
         DeckError: an unknown deck, or what Sphinx has to say of one.
     """
-    names = list(names) or deck_names()
+    names = list(dict.fromkeys(names)) or deck_names()
     unknown = [name for name in names if name not in deck_names()]
     if unknown:
         raise DeckError(f"no deck {unknown[0]!r}; there are: {', '.join(deck_names())}")
@@ -196,9 +196,11 @@ def browser() -> Iterator:
     from playwright.sync_api import sync_playwright
 
     path = chromium()
-    if path is None:
+    if path is None or shutil.which(path) is None:
         raise DeckError(
-            "the PDFs and the look at every slide want Chromium: apt-get install chromium, or set CHROMIUM; or --no-pdf"
+            "the PDFs and the look at every slide want Chromium, and there is none"
+            + (f" at {path}, which CHROMIUM names" if path else "")
+            + ": apt-get install chromium, or set CHROMIUM to its path; or --no-pdf"
         )
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--allow-file-access-from-files"]
     with sync_playwright() as play:
@@ -268,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="a PNG of each slide as well")
     wanted = parser.parse_args(arguments)
     try:
-        if not wanted.no_pdf and chromium() is None:
+        if not wanted.no_pdf and shutil.which(chromium() or "") is None:
             with browser():
                 pass
         pdfs = not wanted.no_pdf
@@ -284,6 +286,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DeckError as error:
         print(f"decks: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        where = f" at {error.filename}" if error.filename else ""
+        print(f"decks: {error.strerror or error}{where}; give another folder with --out or --records", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("decks: interrupted; runs that were finished wait for the next build", file=sys.stderr)
+        return 130
     print(
         f"{len(decks)} decks: open {wanted.out / 'index.html'} in a browser"
         + ("" if wanted.no_pdf else f"; PDFs in {wanted.out / 'pdf'}")
