@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
+import signal
 import sys
-import traceback
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from . import __version__
+from .cli_parts import (
+    blamed_on,
+    check_writable,
+    console,
+    described,
+    draw,
+    number,
+    pairs,
+    rank_output,
+    seconds,
+    whole,
+    write_json,
+    write_trace,
+)
 from .errors import LabkitError, RecordError, UnknownName, UsageError
 
 EXIT_FAILED_CHECK, EXIT_WRONG_USE, EXIT_PROGRAM_FAILED, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -44,7 +58,7 @@ def list_labs() -> None:
     from .labs import specs
     from .view.terminal import print_labs
 
-    print_labs(_console(), specs())
+    print_labs(console(), specs())
 
 
 @app.command()
@@ -85,41 +99,41 @@ def run(
     if help_lab:
         from .view.terminal import print_lab
 
-        print_lab(_console(), spec, _described(spec))
+        print_lab(console(), spec, described(spec))
         return
     for status in fail_on or ():
         if status not in STATUSES:
             raise UnknownName("status", status, STATUSES)
-    values = _pairs(settings or [])
+    values = pairs(settings or [])
     values |= {name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None}
     spec.configure(spec.chosen(variant), values)  # wrong use is said before torch is loaded
     numbers: dict[str, Any] = {
-        "ranks": None if ranks is None else _whole("--ranks", ranks),
-        "seed": _whole("--seed", seed),
-        "deadline_s": _seconds("--deadline", deadline),
-        "hosts": None if hosts is None else _whole("--hosts", hosts),
+        "ranks": None if ranks is None else whole("--ranks", ranks),
+        "seed": whole("--seed", seed),
+        "deadline_s": seconds("--deadline", deadline),
+        "hosts": None if hosts is None else whole("--hosts", hosts),
         "link": link,
-        "latency_ms": None if latency is None else _number("--latency", latency),
+        "latency_ms": None if latency is None else number("--latency", latency),
         "emulate_link": emulate_link,
     }
     if json not in (None, "-"):
-        _check_writable(Path(json))
+        check_writable(Path(json))
 
     from .facade import lab
     from .view.terminal import print_record, progress_bar
 
     opened = lab(slug)
-    with progress_bar(_console(stderr=True)) as on_progress:
+    with progress_bar(console(stderr=True)) as on_progress:
         result = opened.run(
             variant, device=device, backend=backend, record_dir=record, on_progress=on_progress, **numbers, **values
         )
     if result is None:
         return  # another rank under torchrun: rank 0 reports
     report = opened.report(result)
-    _write_json(report, json)
+    write_json(report, json)
     verdicts = opened.judge(result)
     if json != "-":
-        print_record(_console(), result, opened.measures(result), verdicts, opened.tables(result))
+        print_record(console(), result, opened.measures(result), verdicts, opened.tables(result))
     hit = [verdict for verdict in verdicts if verdict.status in (fail_on or ())]
     if hit:
         print(f"--fail-on: {', '.join(f'{v.detector} is {v.status}' for v in hit)}", file=sys.stderr)
@@ -134,24 +148,24 @@ def bench(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
 ) -> None:
     """Say what this machine can do: arithmetic, memory, link, storage, launch. Kept as the baseline of all labs."""
-    count = None if ranks is None else _whole("--ranks", ranks)
+    count = None if ranks is None else whole("--ranks", ranks)
     if json not in (None, "-"):
-        _check_writable(Path(json))
+        check_writable(Path(json))
 
     from .bench import bench as measure
     from .bench import labs_here
     from .view.survey import print_bench
     from .view.terminal import progress_bar
 
-    with progress_bar(_console(stderr=True)) as on_progress:
+    with progress_bar(console(stderr=True)) as on_progress:
         found = measure(refresh=refresh, ranks=count, device=device, on_progress=on_progress)
     if found is None:
         return  # another rank under torchrun: rank 0 reports
     if found.measured_now:
         print(f"measured: {found.reason}", file=sys.stderr)
-    _write_json(found.report(), json)
+    write_json(found.report(), json)
     if json != "-":
-        print_bench(_console(), found, labs_here())
+        print_bench(console(), found, labs_here())
 
 
 @app.command()
@@ -181,14 +195,14 @@ def show(
 
     chosen = None if lab is None else spec(lab)  # wrong use is said before anything is read
     if trace is not None:
-        _check_writable(trace, "--trace")
+        check_writable(trace, "--trace")
     found = read_record(named(record))
     if output is not None:
-        print(_rank_output(found, _whole("--output", output)), end="")
+        print(rank_output(found, whole("--output", output)), end="")
         return
-    with _blamed_on(found):
+    with blamed_on(found):
         if trace is not None:
-            _write_trace(found, trace)
+            write_trace(found, trace)
         if chosen is None and not found.lab:
             script = Script(found)
             drawn, verdicts, measures = script.figures(), script.verdicts, script.measures()
@@ -197,11 +211,11 @@ def show(
             opened = Lab(chosen or spec(found.lab))
             drawn, verdicts = dict.fromkeys(opened.spec.figures, opened), opened.judge(found)
             measures, tables, report = opened.measures(found), opened.tables(found), opened.report(found)
-        _write_json(report, json)
+        write_json(report, json)
         if figures is not None:
-            _draw(drawn, found, figures)
+            draw(drawn, found, figures)
         if json != "-":
-            print_record(_console(), found, measures, verdicts, tables)
+            print_record(console(), found, measures, verdicts, tables)
 
 
 @app.command()
@@ -224,9 +238,9 @@ def runs(
         }
         for run in found
     ]
-    _write_json({"runs": rows}, json)
+    write_json({"runs": rows}, json)
     if json != "-":
-        print_runs(_console(), rows, runs_folder())
+        print_runs(console(), rows, runs_folder())
 
 
 @app.command()
@@ -239,12 +253,21 @@ def capture(
     from .capture import capture as capture_labs
 
     chosen = [slug.strip() for slug in labs.split(",")] if labs else None
-    kept = capture_labs(chosen, out, minutes=_seconds("--minutes", minutes), tell=lambda line: print(line, flush=True))
+    kept = capture_labs(chosen, out, minutes=seconds("--minutes", minutes), tell=lambda line: print(line, flush=True))
     print(f"{len(kept)} recordings in {out}; to ship them, put them under data/recordings/")
 
 
 def main() -> None:
     """Run the command line. Errors are one sentence on standard error."""
+    with _ended_in_order() as ended_by:
+        code = _outcome()
+    if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
+        print(f"labkit: {'ended from outside' if ended_by else 'interrupted'}; its ranks are ended", file=sys.stderr)
+        code = 128 + ended_by[0] if ended_by else code
+    sys.exit(code)
+
+
+def _outcome() -> int:
     try:
         code = app(standalone_mode=False, prog_name="labkit")
     except _WRONG_USE as error:
@@ -273,144 +296,29 @@ def main() -> None:
             file=sys.stderr,
         )
         code = EXIT_PROGRAM_FAILED
-    if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
-        print("labkit: interrupted; its ranks are ended", file=sys.stderr)
-    sys.exit(code or 0)
+    return code or 0
 
 
 @contextlib.contextmanager
-def _blamed_on(record: Any) -> Iterator[None]:
-    """A record may be whole lines of valid JSON and still not say what its lab records: then it is the record's fault.
+def _ended_in_order() -> Iterator[list[int]]:
+    """Have SIGTERM and a closed terminal end a run as Ctrl-C does, with nothing left behind; gives those that came.
 
-    What is raised is named with its place, for whoever finds that it is labkit's.
+    Not under torchrun: it sends SIGTERM to ranks that wait in a collective, where no handler would ever run.
     """
+    came: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    mine: list[signal.Signals] = []
+    if "WORLD_SIZE" not in os.environ and threading.current_thread() is threading.main_thread():
+        # one that is ignored, as SIGHUP is under nohup, stays so
+        mine = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in mine:
+        signal.signal(each, interrupt)
     try:
-        yield
-    except (LabkitError, OSError):
-        raise
-    except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        raise RecordError(
-            f"{record.folder} does not hold what {record.lab} records ({type(error).__name__}: {error}, in "
-            f"{Path(last.filename).name}:{last.lineno}); it is damaged, or another labkit wrote it: run the lab again"
-        ) from error
-
-
-def _console(stderr: bool = False) -> Any:
-    from rich.console import Console
-
-    return Console(stderr=stderr, highlight=False)
-
-
-def _described(spec: Any) -> list[tuple[str, Any, str]]:
-    described = []
-    for field in dataclasses.fields(spec.config):
-        meta = field.metadata
-        if isinstance(field.default, bool):
-            limits = " (true or false)"
-        else:
-            limits = f" ({', '.join(meta['choices'])})" if meta["choices"] else f" ({meta['low']} to {meta['high']})"
-            limits = "" if limits == " (None to None)" else limits
-        described.append((field.name, field.default, meta["help"] + limits))
-    return described
-
-
-def _pairs(words: list[str]) -> dict[str, Any]:
-    pairs = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"--set wants KEY=VALUE, as in --set batch=16; given {word!r}")
-        pairs[name.strip().replace("-", "_")] = value.strip()
-    return pairs
-
-
-def _whole(option: str, word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        raise UsageError(f"{option} must be a whole number; given {word!r}") from None
-
-
-def _number(option: str, word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise UsageError(f"{option} must be a number; given {word!r}") from None
-
-
-def _seconds(option: str, word: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e7:
-        raise UsageError(f"{option} must be a number of seconds above 0; given {word!r}")
-    return value
-
-
-def _check_writable(path: Path, option: str = "--json") -> None:
-    if path.is_dir() or not path.absolute().parent.is_dir() or (option == "--trace" and str(path) == "-"):
-        or_else = ", or - for standard output" if option == "--json" else ""
-        raise UsageError(f"{option} cannot write {path}: give a file in a folder that exists{or_else}")
-
-
-def _write_trace(record: Any, where: Path) -> None:
-    import msgspec
-
-    from .view.trace import chrome_trace
-
-    trace = chrome_trace(record)
-    try:
-        where.write_bytes(msgspec.json.encode(trace))
-    except OSError as error:
-        raise UsageError(f"--trace cannot write {where}: {error.strerror}; give another file") from error
-    print(f"wrote {where}: {len(trace['traceEvents']):,} events; open it in ui.perfetto.dev", file=sys.stderr)
-
-
-def _write_json(report: dict[str, Any], where: str | None) -> None:
-    if where is None:
-        return
-    import msgspec
-
-    text = msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
-    if where == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    _check_writable(Path(where))
-    try:
-        Path(where).write_text(text)
-    except OSError as error:
-        raise UsageError(f"--json cannot write {where}: {error.strerror}; give another file") from error
-
-
-def _rank_output(record: Any, rank: int) -> str:
-    if not 0 <= rank < record.run.world_size:
-        raise UsageError(f"--output: ranks count from 0 to {record.run.world_size - 1}; given {rank}")
-    if not record.lab:
-        raise UsageError("--output: labkit did not start this script, and kept nothing of what it printed; leave it out")
-    from .ranks.entry import output_file
-
-    path = output_file(record.folder / record.run.role, rank)
-    try:
-        return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}; give a record that is whole") from error
-
-
-def _draw(labs: dict[str, Any], record: Any, folder: Path) -> None:
-    """Draw figures, each by its lab; one that lacks what it shows is left out, with a line that says so."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--figures cannot make {folder}: {error.strerror}; give another folder") from error
-    for name, opened in labs.items():
-        try:
-            opened.figure(name, record).save(folder / f"{name}.png")
-        except UsageError as error:  # a record need not hold what every figure shows
-            print(f"not drawn: {name}: {error}", file=sys.stderr)
-            continue
-        except OSError as error:
-            raise UsageError(f"--figures cannot write into {folder}: {error.strerror}; give another folder") from error
-        print(f"drew {folder / f'{name}.png'}", file=sys.stderr)
+        yield came
+    finally:
+        for each in mine:
+            signal.signal(each, signal.SIG_DFL)

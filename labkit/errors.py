@@ -7,6 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
+def shown(value: object, most: int = 80) -> str:
+    """A value as a message shows it: cut short, and no error of its own, whatever its `repr` does."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 class LabkitError(Exception):
     """Base of every error that labkit raises on purpose."""
 

@@ -15,6 +15,7 @@ from . import detect, labs
 from .detect.verdict import Verdicts
 from .errors import UnknownName, UsageError
 from .labs.spec import LabSpec
+from .ranks.entry import run_for_its_value
 from .ranks.faults import Fault
 from .ranks.join import Place, attempt, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
@@ -192,7 +193,7 @@ class Lab:
         """
         with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
             options = {"ranks": 1, "group": False, "seed": seed, "deadline_s": deadline_s}
-            return launch(program, task, folder=Path(folder), **options).values[0]
+            return launch(run_for_its_value, (program, task), folder=Path(folder), **options).values[0]
 
     def recordings(self) -> list[Record]:
         """Records of this lab made on other devices that labkit ships; empty while there are none."""

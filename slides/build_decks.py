@@ -35,11 +35,6 @@ LEAST_PX = 14.5  # of letters on a slide, the line of provenance among them
 NOT_DECKS = {"README", "INSTRUCTOR"}
 
 
-NO_CHROMIUM = (
-    "the PDFs and the look at every slide want Chromium: apt-get install chromium, or set CHROMIUM to its path; or --no-pdf"
-)
-
-
 class DeckError(Exception):
     """Something that a presenter would stumble over; says which deck, and what."""
 
@@ -66,7 +61,7 @@ def build(names: Sequence[str], out: Path, *, records: Path, quick: bool = False
     Raises:
         DeckError: an unknown deck, or what Sphinx has to say of one.
     """
-    names = list(names) or deck_names()
+    names = list(dict.fromkeys(names)) or deck_names()
     unknown = [name for name in names if name not in deck_names()]
     if unknown:
         raise DeckError(f"no deck {unknown[0]!r}; there are: {', '.join(deck_names())}")
@@ -210,6 +205,14 @@ def chromium() -> str | None:
     return os.environ.get("CHROMIUM") or next((found for name in known if (found := shutil.which(name))), None)
 
 
+def _no_chromium(path: str | None) -> str:
+    where = f" at {path}, which CHROMIUM names" if path else ""
+    return (
+        f"the PDFs and the look at every slide want Chromium, and there is none{where}: apt-get install chromium, or set "
+        "CHROMIUM to its path; or --no-pdf"
+    )
+
+
 @contextlib.contextmanager
 def browser() -> Iterator:
     """A browser of the decks' own; it ends with the block.
@@ -220,8 +223,8 @@ def browser() -> Iterator:
     from playwright.sync_api import sync_playwright
 
     path = chromium()
-    if path is None:
-        raise DeckError(NO_CHROMIUM)
+    if path is None or shutil.which(path) is None:
+        raise DeckError(_no_chromium(path))
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--allow-file-access-from-files"]
     with sync_playwright() as play:
         running = play.chromium.launch(executable_path=path, args=flags)
@@ -296,8 +299,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """What `make slides` runs. *Called on* the parent."""
     wanted = _arguments(arguments)
     try:
-        if not wanted.no_pdf and chromium() is None:
-            raise DeckError(NO_CHROMIUM)  # before minutes of runs
+        if not wanted.no_pdf and shutil.which(chromium() or "") is None:
+            raise DeckError(_no_chromium(chromium()))  # before minutes of runs
         decks = build(wanted.decks, wanted.out, records=wanted.records, quick=wanted.quick, fresh=wanted.fresh)
         complaints = broken_links(wanted.out)
         if not wanted.no_pdf:
@@ -311,6 +314,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DeckError as error:
         print(f"decks: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        where = f" at {error.filename}" if error.filename else ""
+        print(f"decks: {error.strerror or error}{where}; give another folder with --out or --records", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("decks: interrupted; runs that were finished wait for the next build", file=sys.stderr)
+        return 130
     said = "" if wanted.no_pdf else f"; PDFs in {wanted.out / 'pdf'}"
     count = f"{len(decks)} deck{'s' * (len(decks) != 1)}"
     print(f"{count} built: open {wanted.out / 'index.html'} in a browser{said}")

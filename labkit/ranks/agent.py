@@ -5,6 +5,7 @@ On the main thread it would take SIGINT and SIGTERM and never give them back.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import socket
@@ -18,6 +19,10 @@ from .job import Job
 
 _LOGGERS = ("torch.distributed.elastic", "torch.distributed.launcher", "torch.multiprocessing.spawn")
 _EVENTS = "torchelastic-events-null"
+
+
+class Abandoned(Exception):
+    """Ends the agent's thread, which would wait for ever for what ranks that are gone did not return."""
 
 
 class Agent:
@@ -49,6 +54,11 @@ class Agent:
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    def abandon(self) -> None:
+        """Have the agent end though its ranks returned nothing: it takes one that left with code 0 for one that runs."""
+        if self._thread.ident is not None and not self.done.is_set():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(Abandoned))
 
     def _run(self) -> None:
         try:

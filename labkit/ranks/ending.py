@@ -54,6 +54,7 @@ def _end(board: Board, agent: Agent) -> None:
     agent.refuse.set()
     board.stop()
     if not _killed_until_joined(board, agent):
+        agent.abandon()
         kill_server(agent.server_pid)  # which does not answer: it is all that the agent can still be waiting for
         if not _killed_until_joined(board, agent):
             raise LaunchError("the elastic agent did not end after its ranks were killed; restart this process")

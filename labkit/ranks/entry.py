@@ -7,6 +7,7 @@ is destroyed deadlocks gloo sooner or later. So: release, collect, wait for each
 from __future__ import annotations
 
 import contextlib
+import errno
 import faulthandler
 import gc
 import json
@@ -19,6 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from multiprocessing import connection, process
 from pathlib import Path
@@ -64,7 +66,7 @@ def enter(job: Job) -> None:
         os._exit(1)
     board.row(rank).kill()  # children that the attempt before may have left
     pid, ticks = own_identity()
-    board.put(rank, pid=pid, started_ticks=ticks, attempt=attempt, state=RankState.STARTING, step=0, returned_ns=0)
+    board.put(rank, pid=pid, started_ticks=ticks, attempt=attempt, state=RankState.STARTING, step=0, returned_ns=0, errno=0)
     if board.stopped:
         os._exit(1)  # not 0: the agent would wait for this rank's return value
     probe: Probe | None = None
@@ -106,6 +108,18 @@ def run_program(program: Callable[[RankContext], Any], context: RankContext) -> 
         return None
 
 
+def run_for_its_value(context: RankContext) -> Any:
+    """Run a program that is there for what it returns: leaving it by `sys.exit()` is no answer. *Called on* one rank.
+
+    `context.config` is the program and what it finds as its own `context.config`.
+    """
+    program, config = context.config
+    try:
+        return program(replace(context, config=config))
+    except SystemExit as exit_:
+        raise RuntimeError(f"it called sys.exit({exit_.code!r}), and should return a value") from exit_
+
+
 def _take_seat(job: Job, rank: int) -> LaunchError | None:
     """Move into this rank's host; what stood in the way is raised later, where it can be told."""
     try:
@@ -140,6 +154,7 @@ def _own_streams_and_signals(folder: Path, rank: int) -> None:
             stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     # a notebook's interrupt and a terminal's Ctrl-C are the launcher's to act upon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as the warm server's children have it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     stacks = open(stack_file(folder, rank), "w")  # noqa: SIM115 - faulthandler needs it open for the rank's whole life
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
@@ -269,7 +284,8 @@ def _fail(job: Job, board: Board, rank: int, attempt: int, probe: Probe | None, 
     """Leave the error behind and exit at once: no barrier, no destroy, nothing that could wait for a peer."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if probe is not None:
-        probe.close(finished=False)
+        with contextlib.suppress(OSError):  # the disk may be full, which may be what failed
+            probe.close(finished=False)
     trace = "".join(traceback.format_exception(error))
     with contextlib.suppress(Exception):  # the program may have closed its streams
         sys.stdout.flush()
@@ -281,7 +297,7 @@ def _fail(job: Job, board: Board, rank: int, attempt: int, probe: Probe | None, 
     if victim:
         message = f"while it waited in {called or 'a collective'}"
     content: dict[str, Any] = {"message": message, "where": where, "victim": victim, "gone": [], "text": trace}
-    _write_error(error_file(job.folder, rank, attempt), content)
+    board.put(rank, errno=_write_error(error_file(job.folder, rank, attempt), content))
     board.put(rank, state=RankState.FAILED)
     if victim:
         time.sleep(VICTIM_PAUSE_S)
@@ -291,10 +307,15 @@ def _fail(job: Job, board: Board, rank: int, attempt: int, probe: Probe | None, 
     os._exit(1)
 
 
-def _write_error(path: Path, content: dict[str, Any]) -> None:
+def _write_error(path: Path, content: dict[str, Any]) -> int:
+    """Write an error file, whole or not at all; why not, as an errno, or 0."""
     aside = path.with_suffix(".part")
-    aside.write_text(json.dumps(content))
-    aside.replace(path)
+    try:
+        aside.write_text(json.dumps(content))
+        aside.replace(path)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
 
 
 def leave_group(all_returned: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator
-from multiprocessing import forkserver, spawn
+from multiprocessing import forkserver, resource_tracker, spawn
 
 from ..errors import LaunchError
 
@@ -49,7 +49,7 @@ def warm() -> None:
     """
     with _lock:
         mp.set_forkserver_preload(list(PRELOAD))
-        with _without_main():
+        with _without_main(), _interrupts_held_back():
             try:
                 forkserver.ensure_running()
             except OSError as error:
@@ -60,6 +60,21 @@ def warm() -> None:
                     f"the path of the temporary folder is too long for a socket in it: {where}; "
                     "set TMPDIR to a shorter one and start again"
                 ) from error
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Have what this thread starts begin with SIGINT blocked.
+
+    A terminal's Ctrl-C, and a notebook's interrupt, reach the server too. It ignores them once it serves; while it loads
+    torch they would end it, with a traceback. A rank unblocks the signal when it has chosen to ignore it.
+    """
+    resource_tracker.ensure_running()  # which unblocks the signal when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def server_pid() -> int:

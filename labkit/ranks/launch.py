@@ -30,6 +30,7 @@ from .storage import StoreAddress
 MAX_RANKS = 256
 DEADLINE_S = 300.0
 MAX_DEADLINE_S = 7 * 86400.0
+_PACKAGE = Path(__file__).resolve().parent.parent
 _POLL_S = 0.02
 _LOOK_S = 0.25
 _LOST_GRACE_S = 1.0
@@ -139,7 +140,7 @@ def launch(
     _check_arguments(program, ranks, folder, threads, deadline_s, max_restarts, faults)
     job = Job(
         program=dumps(program, config),
-        origin=origin_of(program),
+        origin=origin_of(program, config),
         folder=folder,
         world_size=ranks,
         placement=placement or choose(ranks, visible_gpus()),
@@ -206,10 +207,15 @@ def _value(folder: Path, rank: int, attempt: int) -> Any:
     return pickle.loads(value_file(folder, rank, attempt).read_bytes())
 
 
-def origin_of(program: Callable[..., Any]) -> str:
-    """The file in which a function was written, or an empty string."""
-    code = getattr(program, "__code__", None)
-    return code.co_filename if code else ""
+def origin_of(program: Callable[..., Any], config: Any = None) -> str:
+    """The file in which a function was written that travels by value, or an empty string.
+
+    Where the program is labkit's own and its configuration carries a learner's function, it is that function's file.
+    """
+    parts = config if isinstance(config, (tuple, list)) else getattr(config, "__dict__", {}).values()
+    codes = [getattr(part, "__code__", None) for part in (program, config, *parts)]
+    files = [code.co_filename for code in codes if code is not None]
+    return next((file for file in files if not Path(file).is_relative_to(_PACKAGE)), files[0] if files else "")
 
 
 def dumps(program: Callable[..., Any], config: Any) -> bytes:
@@ -234,7 +240,7 @@ def _supervise(
         ranks whose loss the agent did not act upon, so that the others were ended here.
     """
     deadline = agent.started + job.deadline_s
-    lost = _Lost(board)
+    lost = _Lost(board, agent)
     while not agent.done.wait(_POLL_S):
         now = time.monotonic()
         if control.stopped:
@@ -255,12 +261,12 @@ class _Lost:
     """Ends an attempt of which a rank was lost, where the agent does not.
 
     The agent takes an exit code of 0 without a return value (`os._exit(0)`) for a rank that still runs, and gives ranks
-    that ignore SIGTERM 30 s.
+    that ignore SIGTERM 30 s. Where no rank is left whose end would wake it, it is abandoned.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, agent: Agent) -> None:
         self.acted_upon: list[int] = []
-        self._board = board
+        self._board, self._agent = board, agent
         self._next_look = 0.0
         self._attempt = 0
         self._since: float | None = None
@@ -282,6 +288,8 @@ class _Lost:
             for row in rows:
                 if row.attempt == attempt:
                     row.kill()
+            if now - self._since > 2 * _LOST_GRACE_S and not any(row.is_alive for row in rows):
+                self._agent.abandon()
 
 
 def _progress(board: Board, elapsed_s: float) -> Progress:

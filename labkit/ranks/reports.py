@@ -9,6 +9,7 @@ import signal
 import time
 
 from ..errors import LabkitError, LaunchError, RankFailed, RankLeftEarly, RankReport, RankTimeout
+from .agent import Abandoned
 from .board import Board, RankState, Row
 from .job import Job, error_file, stack_file
 from .stacks import waits_in
@@ -56,16 +57,19 @@ def explain(error: BaseException, rows: list[Row], job: Job, lost: list[int], se
             "the warm server that ranks are started from was killed, and the ranks with it; "
             "run again: the next launch starts a new one"
         )
-    if not isinstance(error, ChildFailedError):
+    if isinstance(error, ChildFailedError):
+        first, failure = next(iter(error.failures.items()))
+    elif isinstance(error, Abandoned) and lost:
+        first, failure = lost[0], None
+    else:
         return LaunchError(f"the ranks could not be started: {type(error).__name__}: {error}")
-    first, failure = next(iter(error.failures.items()))
     reports = {rank: _report(rank, row, job) for rank, row in enumerate(rows)}
     failed = [rank for rank, report in reports.items() if report.state == "failed"]
     gone = lost or _gone_by_victims(reports, rows, job)
     returned = [rank for rank, row in enumerate(rows) if row.state in (RankState.RETURNED, RankState.DONE)]
     if failed:
         cause = first if first in failed else failed[0]
-    elif not lost and reports[first].state != "lost its peer":
+    elif failure is not None and not lost and reports[first].state != "lost its peer":
         cause = first
         name = signal.Signals(-failure.exitcode).name if failure.exitcode < 0 else f"exit code {failure.exitcode}"
         hint = OUT_OF_MEMORY if name == "SIGKILL" and not rows[first].faults else ""
@@ -90,6 +94,9 @@ def _report(rank: int, row: Row, job: Job) -> RankReport:
     if error is not None:
         state = "lost its peer" if error["victim"] else "failed"
         return RankReport(rank, state, error["message"], error["where"], error["text"])
+    if row.state == RankState.FAILED and row.errno:
+        why = f"in step {_step(row)}, and its error could not be written: {os.strerror(row.errno)}"
+        return RankReport(rank, "failed", f"{why}; make room at {job.folder}, or choose another place for the record")
     dump = _dump(job, rank)
     if dump:
         function, where = waits_in(dump, job.origin)

@@ -119,13 +119,13 @@ def _served(up: Hosts, links: Links, holds: Holds) -> Iterator[StoreAddress]:
     real = up.network.way != "emulated"
     host = up.address(links.hosts) if real else "127.0.0.1"
     command = [sys.executable, "-I", "-S", str(_SERVER)]
-    with tempfile.TemporaryDirectory(prefix="labkit-store-") as folder:
-        file = Path(folder) / "items"
-        file.write_bytes(holds.items())
+    with tempfile.TemporaryFile(prefix="labkit-store-") as file:  # of no name, so that nothing of it can be left behind
+        file.write(holds.items())
+        file.flush()
         asked = {
             "address": host,
             "token": secrets.token_urlsafe(24),
-            "file": str(file),
+            "fd": file.fileno(),
             "item_bytes": holds.item_bytes,
             "rate_bits_per_s": 0 if real else links.store_bits_per_s,
         }
@@ -134,6 +134,7 @@ def _served(up: Hosts, links: Links, holds: Holds) -> Iterator[StoreAddress]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=[file.fileno()],
             start_new_session=True,  # a terminal's Ctrl-C is the owner's to act upon
         )
         try:

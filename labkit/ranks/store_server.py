@@ -3,10 +3,10 @@
 It needs nothing but the standard library. It listens on the one address that it is told, and ends when its standard
 input closes, which the kernel does when its owner dies, however that came about.
 
-The first line of its standard input says what to serve, as JSON: {"address", "token", "file", "item_bytes",
-"rate_bits_per_s"}. It answers with one line, {"port"}. A client asks for `GET /items?ids=3,7,9` with the header
-`Authorization: Bearer TOKEN` and gets these items, one after the other. With a rate, all answers together leave no faster
-than that, piece by piece in turn, as over one link; without, the link does it.
+The first line of its standard input says what to serve, as JSON: {"address", "token", "fd", "item_bytes",
+"rate_bits_per_s"}, where fd is that of the file, which it inherits. It answers with one line, {"port"}. A client asks for
+`GET /items?ids=3,7,9` with the header `Authorization: Bearer TOKEN` and gets these items, one after the other. With a rate,
+all answers together leave no faster than that, piece by piece in turn, as over one link; without, the link does it.
 """
 
 import contextlib
@@ -91,7 +91,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, asked):
         super().__init__((asked["address"], 0), Handler)
         self.asked, self.pace = asked, Pace(asked["rate_bits_per_s"])
-        self.fd = os.open(asked["file"], os.O_RDONLY)
+        self.fd = asked["fd"]
         self.num_items = os.fstat(self.fd).st_size // asked["item_bytes"]
 
     def server_bind(self):

@@ -67,11 +67,11 @@ def new_folder(where: Path | str | None, name: str) -> Path:
         folder = parent / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}-{uuid.uuid4().hex[:6]}"
     else:
         folder = Path(where).expanduser()
-        if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-            raise RecordError(f"{folder} is not an empty folder; give --record a new folder, so that no run is overwritten")
     try:
+        if where is not None and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
+            raise RecordError(f"{folder} is not an empty folder; give --record a new folder, so that no run is overwritten")
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    except OSError as error:  # a name that is too long is met by the look already
         raise RecordError(
             f"cannot make the record folder {folder}: {error.strerror}; choose another with --record"
         ) from error
@@ -276,9 +276,9 @@ def read_record(folder: Path | str) -> Record:
     if folder.name == "record.json":
         folder = folder.parent
     path = folder / "record.json"
-    if not path.exists() and folder.is_dir():
-        return _bare_record(folder)
     try:
+        if not path.exists() and folder.is_dir():
+            return _bare_record(folder)
         content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
     except OSError as error:
         raise RecordError(

@@ -173,13 +173,19 @@ def test_a_run_past_its_deadline_ends_with_3_and_says_where_each_rank_stands():
 
 
 @pytest.mark.ranks
-def test_an_interrupt_ends_the_ranks_and_says_so(tmp_path):
-    def foreground():  # a shell that puts the tests into the background has them ignore Ctrl-C
+@pytest.mark.parametrize(
+    ("sent", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended from outside"), (signal.SIGHUP, 129, "ended from")],
+)
+def test_an_interrupt_ends_the_ranks_and_says_so(tmp_path, sent, code, said):
+    def foreground():  # a shell that puts the tests into the background has them ignore Ctrl-C, or the end of a terminal
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+    (tmp_path / "t").mkdir()
     process = subprocess.Popen([sys.executable, "-m", "labkit", "run", "duplicate-data", "--epochs", "1000", "--ranks", "2"],
                                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               preexec_fn=foreground)  # fmt: skip
+                               env={**os.environ, "TMPDIR": str(tmp_path / "t")}, preexec_fn=foreground)  # fmt: skip
     try:
         running = psutil.Process(process.pid)
         patience = time.monotonic() + 60
@@ -187,14 +193,17 @@ def test_an_interrupt_ends_the_ranks_and_says_so(tmp_path):
             time.sleep(0.05)
         children = running.children(recursive=True)
         assert children
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         _, errors = process.communicate(timeout=30)
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 130 and "interrupted" in errors
+    assert process.returncode == code and errors.count("\n") == 1 and said in errors, errors
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
+    assert not [path.name for path in (tmp_path / "t").iterdir() if path.name.startswith(("labkit", "pymp"))]
+    (folder,) = (tmp_path / "cache" / "runs").iterdir()
+    assert not (folder / "variant" / "board").exists()
 
 
 @pytest.mark.ranks

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import sys
 
 import pytest
 
@@ -182,6 +183,9 @@ def test_the_exercise_takes_the_right_answers_and_names_the_wrong_ones(lab):
     assert "none of" in str(lab.check(lambda case: ("bad luck", case.right)))
     assert "return (mistake, right MFU)" in str(lab.check(lambda case: None))
     assert "ZeroDivisionError" in str(lab.check(lambda case: 1 / 0))
+    assert "SystemExit" in str(lab.check(lambda case: sys.exit(0)))
+    assert "the right MFU is not" in str(lab.check(lambda case: (case.mistake, 10**400)))
+    assert "is none of" in str(lab.check(lambda case: ([case.mistake], case.right)))
 
 
 def test_each_case_of_the_exercise_makes_another_mistake_and_none_is_right():

@@ -1,5 +1,7 @@
 """The oracles of lab 05, on real ranks: how often and in what buckets gradients are reduced, and what was on the wire."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -242,11 +244,20 @@ def test_wrong_use_is_refused_before_anything_starts():
         (lambda gradients, link: 1e-6, "many small buckets each pay the link's latency"),
         (lambda gradients, link: "1 MiB", "returned '1 MiB'; return a number of MiB above 0"),
         (lambda gradients, link: 1 / 0, "did not finish"),
+        (lambda gradients, link: 10**400, "return a number of MiB above 0"),
+        (lambda gradients, link: sys.exit(0), "it called sys.exit(0), and should return a value"),
     ],
 )
 def test_an_answer_that_is_wrong_is_told_why(answer, says):
     (finding,) = LAB.check(answer).findings
     assert says in finding
+
+
+def test_an_answer_that_fails_on_the_measured_link_alone_is_told_too(monkeypatch):
+    monkeypatch.setattr(exercise, "_check_case", lambda *_: None)
+    monkeypatch.setattr(exercise, "MEASURED", {"layers": 2, "width": 16, "batch": 8})
+    (finding,) = LAB.check(lambda gradients, link: 1 / 0).findings
+    assert "on this machine's link (measured): the function did not finish" in finding and "ZeroDivisionError" in finding
 
 
 def test_a_right_answer_passes_on_computed_links_and_on_the_one_at_hand(monkeypatch):

@@ -1,6 +1,8 @@
 """The oracles of lab 04, on real ranks: who computed on what is counted, what was trained is trained again by hand."""
 
 import math
+import os
+import sys
 import threading
 import time
 
@@ -346,6 +348,18 @@ def raises(workers, sharpness):
     raise KeyError("a mistake")
 
 
+def exits(workers, sharpness):
+    sys.exit(0)
+
+
+def ends(workers, sharpness):
+    os._exit(0)
+
+
+def huge(workers, sharpness):
+    return 10**400
+
+
 @pytest.mark.parametrize(
     ("wrong", "finding"),
     [
@@ -356,7 +370,10 @@ def raises(workers, sharpness):
         (on_the_limit, "too high"),
         (negative, "a learning rate is a number above 0"),
         (nothing, "returned None; return one number"),
-        (raises, "KeyError: 'a mistake'"),
+        (raises, "KeyError: 'a mistake' at tests/labs/test_stale_gradients.py:"),
+        (exits, "it called sys.exit(0), and should return a value"),
+        (ends, "its process ended without returning and without an error"),
+        (huge, "return one number"),
     ],
     ids=lambda wrong: getattr(wrong, "__name__", ""),
 )

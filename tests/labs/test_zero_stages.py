@@ -3,9 +3,11 @@
 import functools
 import importlib.util
 import os
+import sys
 
 import numpy as np
 import pytest
+import torch
 
 from labkit.errors import UsageError
 from labkit.facade import Lab
@@ -424,7 +426,8 @@ def test_the_right_answers_pass_and_each_wrong_one_is_explained(lab):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [(lambda case: "2", "return 0, 1, 2, 3 or None; given '2'"), (lambda case: True, "given True"),
-     (lambda case: 1 / 0, "your function raised ZeroDivisionError")],
+     (lambda case: 1 / 0, "your function raised ZeroDivisionError"), (lambda case: sys.exit(0), "raised SystemExit: 0"),
+     (lambda case: torch.ones(2), "given tensor([1., 1.])"), (lambda case: 2.0, "given 2.0")],
 )  # fmt: skip
 def test_an_answer_of_another_kind_is_refused(lab, answer, message):
     (finding,) = lab.check(answer).findings

@@ -30,12 +30,15 @@ ALLOWED = {
     "capture": {"errors", "labs", "ranks", "record", "facade"},
     "bench": {"*"},
     "cli": {"*"},
+    "cli_parts": {"errors", "view", "ranks"},
     "__main__": {"cli"},
     "__init__": {"*"},
 }
 ONLY = {
     # what a rank is given, how many cores there are, and which faults a lab plans
     ("labs", "ranks"): {"ranks.context", "ranks.backend", "ranks.faults"},
+    ("cli_parts", "ranks"): {"ranks.entry"},  # where a rank's output is kept
+    ("cli_parts", "view"): {"view.trace"},
     ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
     ("view", "hardware"): {"hardware.machine"},
 }

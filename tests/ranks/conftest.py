@@ -40,7 +40,7 @@ def script(tmp_path: Path):
     """Start an interpreter with a script of its own; it is killed if the test leaves it running."""
     started: list[subprocess.Popen] = []
 
-    def start(text: str, *arguments: str, env: dict[str, str] | None = None) -> subprocess.Popen:
+    def start(text: str, *arguments: str, env: dict[str, str] | None = None, **how) -> subprocess.Popen:
         path = tmp_path / f"script{len(started)}.py"
         path.write_text(text)
         paths = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
@@ -52,7 +52,7 @@ def script(tmp_path: Path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=foreground,
+            **{"preexec_fn": foreground, **how},
         )
         started.append(process)
         return process

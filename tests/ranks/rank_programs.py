@@ -158,6 +158,18 @@ def rank_one_leaves(context):
             raise Unprintable
 
 
+def has_a_full_disk(context):
+    """From here on no file can grow, which reads like a disk that is full."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    context.probe.event("one too many")
+
+
+def leaves_at_once(context):
+    os._exit(0)
+
+
 def _wait(what, net):
     match what:
         case "all_reduce":

@@ -103,6 +103,24 @@ def test_a_process_that_ends_with_code_0_in_the_middle_is_noticed(folder, waitin
     assert "without returning and without an error" in cause.message
 
 
+def test_a_rank_whose_disk_is_full_is_named_though_its_error_cannot_be_written(folder, capfd):
+    with pytest.raises(RankFailed) as caught:
+        launch(programs.has_a_full_disk, ranks=2, folder=folder, deadline_s=DEADLINE_S, group=False)
+    assert next(iter(caught.value.ranks.values())).state == "failed"
+    assert "its error could not be written: File too large; make room at" in str(caught.value)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_ranks_that_all_end_with_code_0_in_the_middle_are_noticed_too(folder, tmp_path, ranks):
+    with pytest.raises(RankFailed) as caught:
+        launch(programs.leaves_at_once, ranks=ranks, folder=folder, deadline_s=DEADLINE_S, group=False)
+    assert caught.type is RankFailed and {report.state for report in caught.value.ranks.values()} <= {"vanished", "ended"}
+    assert "without returning and without an error" in str(caught.value)
+    (tmp_path / "next").mkdir()
+    assert launch(programs.sum_of_ranks, ranks=2, folder=tmp_path / "next").values == ((0, 3.0), (1, 3.0))
+
+
 def test_ranks_that_ignore_sigterm_do_not_hold_up_the_end(folder):
     error = end(folder, "exception", "deaf sleep")
     assert "KeyError: 'raised by rank 1'" in str(error)

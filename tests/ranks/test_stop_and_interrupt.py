@@ -123,3 +123,28 @@ def test_ctrl_c_ends_the_ranks_and_a_second_one_does_not_leave_them(script):
     process.send_signal(signal.SIGINT)  # now it is the script's again
     process.wait(timeout=20)
     assert "KeyboardInterrupt" in process.stderr.read()
+
+
+INTERRUPTED_WHILE_WARMING_UP = """
+import os, signal, tempfile, time
+from pathlib import Path
+import rank_programs
+from labkit.ranks import forkserver
+from labkit.ranks.launch import launch
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a job in the background inherits is to ignore it
+forkserver.warm()
+server = forkserver.server_pid()
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+time.sleep(0.5)  # it loads torch, for seconds
+os.killpg(0, signal.SIGINT)
+assert launch(rank_programs.sum_of_ranks, ranks=2, folder=Path(tempfile.mkdtemp(dir="."))).values == ((0, 3.0), (1, 3.0))
+assert forkserver.server_pid() == server
+print("done", flush=True)
+"""
+
+
+def test_an_interrupt_while_the_warm_server_loads_torch_does_not_end_it(script):
+    process = script(INTERRUPTED_WHILE_WARMING_UP, start_new_session=True)
+    output, errors = process.communicate(timeout=60)
+    assert output == "interrupted\ndone\n" and "Traceback" not in errors, errors

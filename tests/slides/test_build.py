@@ -215,6 +215,14 @@ def test_a_build_that_was_interrupted_leaves_nothing_that_counts(tmp_path, count
     assert len(counted) == 2
 
 
+def test_a_kept_record_that_was_damaged_is_made_again(tmp_path, counted):
+    plans = {"broken": {"ranks": 2, "num_samples": 64, "epochs": 1}}
+    (record,) = Records("duplicate-data", plans, kept=tmp_path, quick=False, fresh=False).by_name.values()
+    (record.folder / "record.json").write_text("{")
+    (again,) = Records("duplicate-data", plans, kept=tmp_path, quick=False, fresh=False).by_name.values()
+    assert len(counted) == 2 and store.read_record(again.folder).run.world_size == 2
+
+
 def test_a_recording_that_is_shipped_is_taken_as_it_is(tmp_path, counted, monkeypatch):
     folder = tmp_path / "recordings" / "duplicate-data" / "on-a-gpu"
     labkit.lab("duplicate-data").run("broken", ranks=2, num_samples=32, epochs=1, record_dir=folder)
@@ -244,6 +252,33 @@ def test_without_a_browser_it_says_what_to_do_before_anything_runs(tmp_path, cap
     monkeypatch.setattr(build_decks, "chromium", lambda: None)
     assert build_decks.main(["02_mfu", "--out", str(tmp_path / "new")]) == 1
     assert "--no-pdf" in capsys.readouterr().err and counted == [] and not (tmp_path / "new").exists()
+
+
+def test_a_browser_that_is_not_where_it_should_be_is_missed_before_anything_runs(tmp_path, capsys, monkeypatch, counted):
+    monkeypatch.setenv("CHROMIUM", "/nowhere")
+    assert build_decks.main(["02_mfu", "--out", str(tmp_path / "new")]) == 1
+    assert "none at /nowhere, which CHROMIUM names" in capsys.readouterr().err and not counted
+
+
+def test_a_place_that_cannot_be_written_and_an_interrupt_are_one_sentence(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").touch()
+    assert build_decks.main(["02_mfu", "--no-pdf", "--out", str(tmp_path / "file" / "below")]) == 1
+    assert "give another folder with --out or --records" in capsys.readouterr().err
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_decks, "build", interrupted)
+    assert build_decks.main(["02_mfu", "--no-pdf", "--out", str(tmp_path / "new")]) == 130
+    assert capsys.readouterr().err.startswith("decks: interrupted; ")
+
+
+def test_a_deck_that_is_named_twice_is_built_once(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(build_decks, "build_from", lambda source, names, out, **_: (asked.append(names), out.mkdir()))
+    monkeypatch.setattr(build_decks, "index_page", lambda *_: "")
+    assert len(build_decks.build(["02_mfu", "02_mfu"], tmp_path / "new", records=tmp_path)) == 1
+    assert asked == [["02_mfu"]]
 
 
 def test_the_command_builds_a_folder_to_carry(tmp_path, capsys):

@@ -13,6 +13,7 @@ from labkit.errors import (
     RunStopped,
     UnknownName,
     UsageError,
+    shown,
 )
 
 
@@ -61,3 +62,14 @@ def test_a_failed_rank_is_reported_in_a_line_each_the_cause_first():
         "  rank 0 waiting: in all_reduce",
     ]
     assert (list(error.ranks), error.folder) == ([2, 0], "a folder")
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError
+
+
+def test_a_value_is_shown_whatever_it_is():
+    assert shown(1.5) == "1.5" and shown("x" * 100) == "'" + "x" * 79 + "…"
+    assert shown(Unprintable()) == "a Unprintable that cannot be printed"
+    assert shown(10**5000) == "a int that cannot be printed"

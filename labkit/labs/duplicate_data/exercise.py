@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import LabkitError
+from ...errors import LabkitError, shown
 from ...ranks.context import RankContext
 from ...workloads.digits import Digits
 
@@ -58,7 +58,7 @@ def read_all_ranks(context: RankContext) -> list[list[list[list[int]]]] | str:
             batches = []
             loader = case.loader(data, rank, case.world_size, case.batch, context.seed, epoch)
             if not isinstance(loader, Iterable):
-                return f"the function returned {loader!r}; return a DataLoader, or another iterable of batches"
+                return f"the function returned {shown(loader)}; return a DataLoader, or another iterable of batches"
             for item in loader:
                 if not isinstance(item, (list, tuple)) or len(item) != 3:
                     return "a batch must be (images, labels, ids), as DataLoader(data, ...) gives it"

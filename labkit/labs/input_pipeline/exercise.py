@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...errors import LabkitError
+from ...errors import LabkitError, shown
 from ...ranks.context import RankContext
 from ...record.measures_input import Waits, counted, waits
 from ...workloads.digits import Digits
@@ -68,7 +68,7 @@ def read_all_ranks(context: RankContext) -> list[str]:
             data = Scans(digits, local=Path(folder))
             loader = case.loader(data, rank, case.world_size, case.batch, context.seed)
             if not isinstance(loader, Iterable):
-                return [f"the function returned {loader!r}; return a DataLoader, or another iterable of batches"]
+                return [f"the function returned {shown(loader)}; return a DataLoader, or another iterable of batches"]
             for epoch in range(EPOCHS):
                 hear_of = getattr(getattr(loader, "sampler", None), "set_epoch", None)
                 if hear_of is not None:

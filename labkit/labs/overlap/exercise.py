@@ -7,12 +7,12 @@ sees.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import LabkitError
+from ...errors import LabkitError, shown
 from ...ranks.context import RankContext
 from ...record.overlap_model import MIB, Gradients, Link, best_cap, evenly, predict
 from ...record.summary_overlap import model_of, sweep_of
@@ -99,8 +99,8 @@ def call(context: RankContext) -> Any:
 def refuse(answer: Any) -> str | None:
     """Why an answer is no bucket size, or None."""
     number = isinstance(answer, (int, float)) and not isinstance(answer, bool)
-    if not number or not math.isfinite(answer) or answer <= 0:
-        return f"the function returned {answer!r}; return a number of MiB above 0, such as 1.0"
+    if not number or not 0 < answer <= sys.float_info.max:
+        return f"the function returned {shown(answer)}; return a number of MiB above 0, such as 1.0"
     return None
 
 
@@ -109,9 +109,13 @@ def _check_measured(function: Callable[..., Any], lab: Any) -> list[str]:
     how = {"ranks": 2, "hosts": 2, "link": MEASURED_LINK, **MEASURED}
     parts = model_of(lab.run("fixed", steps=4, **how))
     assert parts is not None  # its parts are measured too
-    answer = lab.try_out(call, (function, *parts))
-    if refuse(answer):
-        return [f"on this machine's link (measured): {refuse(answer)}"]
+    try:
+        answer = lab.try_out(call, (function, *parts))
+    except LabkitError as error:
+        return [f"on this machine's link (measured): the function did not finish: {error}"]
+    wrong = refuse(answer)
+    if wrong:
+        return [f"on this machine's link (measured): {wrong}"]
     yours, best = (float(f"{min(1e5, size):.6g}") for size in (answer, best_cap(*parts)[0]))
     total = parts[0].total_bytes / MIB
     beside = lab.run("bucket-sweep", steps=8, sweep_mb=f"{yours!r},{best!r},{2 * total:.6g}", **how)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import LabkitError
+from ...errors import LabkitError, shown
 from ...ranks.context import RankContext
 from ...record.delay import stability_limit
 
@@ -46,8 +46,8 @@ def ask(context: RankContext) -> list[float] | str:
         answer = asked.pick(workers, sharpness)
         try:
             answers.append(float(answer))
-        except (TypeError, ValueError):
-            return f"for workers={workers}, sharpness={sharpness:g} the function returned {answer!r}; return one number"
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            return f"for workers={workers}, sharpness={sharpness:g} the function returned {shown(answer)}; return one number"
     return answers
 
 

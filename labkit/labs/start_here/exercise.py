@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import LabkitError
+from ...errors import LabkitError, shown
 from ...ranks.context import RankContext
 from ...record.ceilings import all_reduce_s, crossover_bytes
 
@@ -50,11 +50,11 @@ def ask(context: RankContext) -> list[tuple[float, float]] | str:
     for case in CASES:
         answer = context.config(*case)
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            return f"return two numbers, (seconds, bytes); the function returned {answer!r}"
+            return f"return two numbers, (seconds, bytes); the function returned {shown(answer)}"
         try:
             answers.append((float(answer[0]), float(answer[1])))
-        except (TypeError, ValueError):
-            return f"return two numbers, (seconds, bytes); the function returned {answer!r}"
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            return f"return two numbers, (seconds, bytes); the function returned {shown(answer)}"
     return answers
 
 

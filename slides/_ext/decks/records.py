@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import labkit
-from labkit.errors import UnknownName, UsageError
+from labkit.errors import RecordError, UnknownName, UsageError
 from labkit.record import store
 from labkit.record.schema import Record
 
@@ -62,7 +63,8 @@ class Records:
         if fresh:
             shutil.rmtree(folder, ignore_errors=True)
         if (folder / "record.json").is_file():
-            return store.read_record(folder / "record.json")
+            with contextlib.suppress(RecordError):  # damaged since: made again
+                return store.read_record(folder / "record.json")
         shutil.rmtree(folder, ignore_errors=True)  # of a build that was interrupted
         folder.parent.mkdir(parents=True, exist_ok=True)
         print(f"  {self.lab.spec.slug}: running {name} {_said(plan)}", flush=True)

@@ -333,3 +333,9 @@ def test_kept_runs_are_listed_newest_first_and_found_by_name(tmp_path, monkeypat
     (tmp_path / "20250101-000000-one").mkdir()  # a folder of that name here is meant first
     assert store.named("20250101-000000-one") == store.Path("20250101-000000-one")
     assert store.named("nowhere") == store.Path("nowhere") and store.named(str(tmp_path)) == tmp_path
+
+
+def test_a_path_that_is_too_long_is_named(tmp_path):
+    path = tmp_path / ("x" * 300)
+    assert "cannot make the record folder" in refusal(store.new_folder, path, "x")
+    assert "no record at" in refusal(store.read_record, path)
