@@ -25,9 +25,10 @@ def blamed_on(record: Any) -> Iterator[None]:
         raise
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"what {record.lab} records" if record.lab else "what can be read of a script"
         raise RecordError(
-            f"{record.folder} does not hold what {record.lab} records ({type(error).__name__}: {error}, in "
-            f"{Path(last.filename).name}:{last.lineno}); it is damaged, or another labkit wrote it: run the lab again"
+            f"{record.folder} does not hold {what} ({type(error).__name__}: {error}, in "
+            f"{Path(last.filename).name}:{last.lineno}); it is damaged, or another labkit wrote it: run it again"
         ) from error
 
 

@@ -213,7 +213,7 @@ def origin_of(program: Callable[..., Any], config: Any = None) -> str:
     Where the program is labkit's own and its configuration carries a learner's function, it is that function's file.
     """
     parts = config if isinstance(config, (tuple, list)) else getattr(config, "__dict__", {}).values()
-    codes = [getattr(part, "__code__", None) for part in (program, config, *parts)]
+    codes = (getattr(part, "__code__", None) for part in (program, config, *parts))
     files = [code.co_filename for code in codes if code is not None]
     return next((file for file in files if not Path(file).is_relative_to(_PACKAGE)), files[0] if files else "")
 

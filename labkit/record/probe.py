@@ -365,7 +365,7 @@ def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:
         rows = np.ascontiguousarray(rows)
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1)
-    return list(map(_row_hash, rows))
+    return list(map(_row_hash, rows))  # pyright: ignore[reportArgumentType]
 
 
 def digest_tensors(tensors: Iterable[torch.Tensor]) -> str:

@@ -242,7 +242,7 @@ def test_figures_of_a_script_that_records_no_loss_are_drawn_but_for_the_loss(tmp
     with pytest.raises(SystemExit) as ended:
         cli.main()
     said = capsys.readouterr().err
-    assert ended.value.code == 0 and "not drawn: loss:" in said and "probe.scalar('loss_local'" in said
+    assert ended.value.code == 0 and "not drawn: loss:" in said and 'probe.scalar("loss_local"' in said
     assert {path.name for path in (tmp_path / "figures").iterdir()} >= {"who-read-what.png", "timeline.png"}
 
 
@@ -251,9 +251,9 @@ def test_a_record_that_does_not_hold_what_its_lab_records_is_one_sentence(tmp_pa
         return {}["no such measure"]
 
     monkeypatch.setattr("labkit.facade.Lab.measures", odd)
-    message = wrong_use(capsys, monkeypatch, "show", str(probed(tmp_path)))
-    assert f"{tmp_path} does not hold what duplicate-data records (KeyError: 'no such measure', in test_cli.py:" in message
-    assert "run the lab again" in message and "Traceback" not in message
+    message = wrong_use(capsys, monkeypatch, "show", str(probed(tmp_path)), "--lab", "duplicate-data")
+    assert f"{tmp_path} does not hold what can be read of a script (KeyError: 'no such measure', in test_cli.py:" in message
+    assert "run it again" in message and "Traceback" not in message
 
 
 def test_a_disk_that_is_full_is_one_sentence(tmp_path, capsys, monkeypatch):
