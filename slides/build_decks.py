@@ -250,7 +250,7 @@ def look_at(running, deck: Path, pictures: Path | None = None) -> list[str]:
         lambda request: outside.append(request.url) if urlsplit(request.url).scheme not in ("file", "data") else None,
     )
     page.on("pageerror", lambda error: complaints.append(f"{deck.stem}: script error: {error}"))
-    page.goto(deck.as_uri())
+    page.goto(deck.resolve().as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
     for number in range(1, 100):
         page.wait_for_function("[...Reveal.getCurrentSlide().querySelectorAll('img')].every(image => image.complete)")
@@ -270,7 +270,7 @@ def write_pdf(running, deck: Path, pdf: Path) -> None:
     """Print a deck, a slide a page."""
     pdf.parent.mkdir(parents=True, exist_ok=True)
     page = running.new_page(viewport=SIZE)
-    page.goto(f"{deck.as_uri()}?view=print")
+    page.goto(f"{deck.resolve().as_uri()}?view=print")
     page.wait_for_function("window.Reveal && Reveal.isReady() && document.querySelectorAll('.pdf-page').length > 0")
     page.wait_for_function("[...document.images].every(image => image.complete)")
     page.pdf(path=pdf, prefer_css_page_size=True, print_background=True)

@@ -166,6 +166,17 @@ def test_what_an_axis_says_meets_nothing_beside_it(kept, deck):
     assert picture.figure.axes[0].get_xlabel().split() == [word for word in said.split() if word != "·"]
 
 
+def test_each_line_of_a_label_that_is_too_long_breaks():
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    for axes in (left, right):
+        axes.set_xlabel("updates so far: the first 40 of a great many that were made by all of the workers\nmean 3")
+    fit(Picture(figure, ""), width_px=1000, height_px=500)
+    first, second = (axes.xaxis.label.get_window_extent() for axes in (left, right))
+    assert first.x1 < second.x0
+    assert left.get_xlabel().count("\n") >= 2 and left.get_xlabel().endswith("\nmean 3")
+
+
 def test_numbers_below_an_axis_keep_apart():
     figure = Figure(figsize=(10, 4))
     axes = figure.subplots(1, 3)
@@ -335,6 +346,15 @@ def test_a_quick_build_says_so_on_its_slides_and_has_a_folder_of_its_own():
 def test_the_look_sees_what_is_wrong_with_a_slide(deck, browser, text, said):
     complaints = build_decks.look_at(browser, deck(text))
     assert any(said in complaint for complaint in complaints), complaints
+
+
+@pytest.mark.browser
+def test_a_deck_is_looked_at_and_printed_by_a_relative_path_too(deck, browser, tmp_path, monkeypatch):
+    deck("A line.")
+    monkeypatch.chdir(tmp_path)
+    assert build_decks.look_at(browser, Path("out/one.html")) == []
+    build_decks.write_pdf(browser, Path("out/one.html"), Path("one.pdf"))
+    assert Path("one.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.browser

@@ -66,9 +66,13 @@ def _wrap_labels(figure) -> None:
         texts = [*(child for child in axes.get_children() if isinstance(child, Text)), axes.xaxis.label]
         for text, room in [*((text, width) for text in texts if text not in axes.texts), (axes.yaxis.label, height)]:
             extent = text.get_window_extent(renderer)
-            length = extent.height if text is axes.yaxis.label else extent.width
-            if text.get_text() and "\n" not in text.get_text() and length > room * 1.04:
-                text.set_text(_broken(text.get_text(), math.ceil(length / room)))
+            length = extent.height if text is axes.yaxis.label else extent.width  # of the longest line
+            lines = text.get_text().split("\n")
+            most = max(len(line) for line in lines)
+            shares = [length * len(line) / (most or 1) / room for line in lines]
+            if any(share > 1.04 for share in shares):
+                broken = (_broken(line, math.ceil(share - 0.04)) for line, share in zip(lines, shares, strict=True))
+                text.set_text("\n".join(broken))
 
 
 def _broken(said: str, lines: int) -> str:
