@@ -158,7 +158,9 @@ def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page
         panel.get_by_role("button", name="Run").click()
         panel.get_by_text(re.compile(r"^(done in |✗ the run failed|✗ labkit itself)")).wait_for(timeout=MINUTE)
         assert panel.get_by_text("✗ the run failed").count() + panel.get_by_text("labkit itself failed").count() == 0, slug
-        assert panel.get_by_text("✗ found").count() >= 1, f"{slug}: broken is found to be broken"
+        certain = spec.detectors[0] not in spec.timed_detectors  # of a speed a busy machine may say that it cannot tell
+        said = re.compile("✗ found" if certain else r"✗ found|\? inconclusive")
+        assert panel.get_by_text(said).count() >= 1, f"{slug}: broken is found to be broken"
         page.screenshot(path=tmp_path / f"{slug}.png")
         image, state = panel.locator("img.widget-image"), panel.locator(".widget-html-content").nth(1)
         assert image.is_visible(), slug

@@ -527,7 +527,7 @@ def test_a_loop_that_hangs_is_ended_and_the_line_where_it_waits_is_named(monkeyp
     monkeypatch.setattr(LAB, "try_out", lambda program, task: tried(program, task, deadline_s=1.5))
     (finding,) = LAB.check(hangs).findings
     line = hangs.__code__.co_firstlineno + 1
-    assert "did not finish" in finding and f"in hangs, step 0 at line {line} of where your loop is written" in finding
+    assert "did not finish" in finding and f"in hangs, step 0 at tests/labs/test_precision.py:{line}" in finding
 
 
 @needs_processes

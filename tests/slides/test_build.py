@@ -287,7 +287,7 @@ def test_a_place_that_cannot_be_written_and_an_interrupt_are_one_sentence(tmp_pa
 def test_a_deck_that_is_named_twice_is_built_once(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(build_decks, "build_from", lambda source, names, out, **_: (asked.append(names), out.mkdir()))
-    monkeypatch.setattr(build_decks, "index_page", lambda *_: "")
+    monkeypatch.setattr(build_decks, "write_index", lambda *_: None)
     assert len(build_decks.build(["02_mfu", "02_mfu"], tmp_path / "new", records=tmp_path)) == 1
     assert asked == [["02_mfu"]]
 

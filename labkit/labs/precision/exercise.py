@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +49,7 @@ def check(loop: Callable[..., Any], lab: Any) -> list[str]:
     try:
         seen = lab.try_out(_try, loop)
     except LabkitError as error:
-        return [f"the loop did not finish: {_in_the_loop(error)}"]
+        return [f"the loop did not finish: {error}"]
     return _misuse(seen) or _beside_fp32(loop, lab)
 
 
@@ -84,13 +83,6 @@ def _try(context: RankContext) -> _Seen:
     return _Seen(**counts, returned="" if returned is None else type(returned).__name__)
 
 
-def _in_the_loop(error: LabkitError) -> str:
-    """The error's text; a function that travelled inside the task is named there by the file of the program around it."""
-    return re.sub(
-        r"labkit/labs/precision/(?:exercise|programs)\.py:(\d+)", r"line \1 of where your loop is written", str(error)
-    )
-
-
 def _misuse(seen: _Seen) -> list[str]:
     """What keeps the loop from being judged."""
     if seen.returned == "generator":
@@ -113,7 +105,7 @@ def _beside_fp32(loop: Callable[..., Any], lab: Any) -> list[str]:
     try:
         record = lab.run(loop, deadline_s=DEADLINE_S, **CONDITIONS)
     except LabkitError as error:
-        return [f"the whole run failed: {_in_the_loop(error)}"]
+        return [f"the whole run failed: {error}"]
     verdicts, found = lab.judge(record), []
     for verdict in verdicts.found:
         title = NAMED.get(verdict.detector, verdict.detector)

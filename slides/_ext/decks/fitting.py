@@ -38,13 +38,18 @@ def fit(picture: Picture, *, width_px: float, height_px: float, px_per_inch: flo
     figure = picture.figure
     figure.set_size_inches(width_px / px_per_inch, height_px / px_per_inch)
     least_points = LEAST_PX / px_per_inch * 72
-    for text in figure.findobj(Text):
-        if text.get_text() and float(text.get_fontsize()) < least_points:
-            text.set_fontsize(least_points)
+    _grow(figure, least_points)
     _lay_out(figure)
     _wrap_labels(figure)
     _lay_out(figure)
     _thin_ticks(figure)
+    _grow(figure, least_points)  # ticks that are new have the size of matplotlib's own
+
+
+def _grow(figure, least_points: float) -> None:
+    for text in figure.findobj(Text):
+        if text.get_text() and float(text.get_fontsize()) < least_points:
+            text.set_fontsize(least_points)
 
 
 def _lay_out(figure) -> None:
