@@ -206,12 +206,13 @@ def show(
         if chosen is None and not found.lab:
             script = Script(found)
             drawn, verdicts, measures = script.figures(), script.verdicts, script.measures()
-            tables, report = script.tables(), script.report()
+            tables, report = script.tables(), script.report
         else:
             opened = Lab(chosen or spec(found.lab))
             drawn, verdicts = dict.fromkeys(opened.spec.figures, opened), opened.judge(found)
-            measures, tables, report = opened.measures(found), opened.tables(found), opened.report(found)
-        write_json(report, json)
+            measures, tables, report = opened.measures(found), opened.tables(found), lambda: opened.report(found)
+        if json is not None:  # which judges once more
+            write_json(report(), json)
         if figures is not None:
             draw(drawn, found, figures)
         if json != "-":

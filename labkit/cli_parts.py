@@ -39,7 +39,7 @@ def console(stderr: bool = False) -> Any:
 
 
 def described(spec: Any) -> list[tuple[str, Any, str]]:
-    described = []
+    found = []
     for field in dataclasses.fields(spec.config):
         meta = field.metadata
         if isinstance(field.default, bool):
@@ -47,18 +47,18 @@ def described(spec: Any) -> list[tuple[str, Any, str]]:
         else:
             limits = f" ({', '.join(meta['choices'])})" if meta["choices"] else f" ({meta['low']} to {meta['high']})"
             limits = "" if limits == " (None to None)" else limits
-        described.append((field.name, field.default, meta["help"] + limits))
-    return described
+        found.append((field.name, field.default, meta["help"] + limits))
+    return found
 
 
 def pairs(words: list[str]) -> dict[str, Any]:
-    pairs = {}
+    given = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise UsageError(f"--set wants KEY=VALUE, as in --set batch=16; given {word!r}")
-        pairs[name.strip().replace("-", "_")] = value.strip()
-    return pairs
+        given[name.strip().replace("-", "_")] = value.strip()
+    return given
 
 
 def whole(option: str, word: str) -> int:

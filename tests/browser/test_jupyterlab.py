@@ -11,15 +11,14 @@ import time
 import urllib.request
 from pathlib import Path
 
+import build_decks
 import nbformat
 import pytest
 
 from labkit import labs
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = os.environ.get("CHROMIUM") or next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
+CHROMIUM = build_decks.chromium()
 SETTINGS = ROOT / "scripts" / "jupyterlab"  # as `make lab` has them
 TOKEN = "a-token-for-this-test"
 MINUTE = 60_000
