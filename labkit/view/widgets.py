@@ -56,6 +56,8 @@ class Panel:
         self.record = None
         self._control = None
         self._thread: threading.Thread | None = None
+        self._busy = False  # not whether the thread lives: it still has a word to say when the buttons are free
+        self._turn = threading.Lock()  # so that this word does not fall into the run that is started meanwhile
         self._last_refresh = 0.0
         self._ran_with: dict[str, Any] = {}
         self._refusal = ""  # why the last figure that was asked for could not be drawn
@@ -142,21 +144,23 @@ class Panel:
     @property
     def running(self) -> bool:
         """Whether a run is under way."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._busy
 
     def start(self) -> None:
         """Run with the present settings, on a thread; what Run does."""
         from ..ranks.launch import Control
 
-        if self.running:
-            return
-        self._control = Control()
-        settings = self.settings()
-        self._run.disabled, self._stop.disabled = True, False
-        self._progress.value, self._progress.bar_style = 0, ""
-        self._state.value = f"starting {_ranks(settings.get('ranks', 1))} …"
-        self._thread = threading.Thread(target=self._work, args=(settings, self._control), daemon=True, name="labkit-panel")
-        self._thread.start()
+        with self._turn:
+            if self.running:
+                return
+            self._control, self._busy = Control(), True
+            settings = self.settings()
+            self._run.disabled, self._stop.disabled = True, False
+            self._progress.value, self._progress.bar_style = 0, ""
+            self._state.value = f"starting {_ranks(settings.get('ranks', 1))} …"
+            given = (settings, self._control)
+            self._thread = threading.Thread(target=self._work, args=given, daemon=True, name="labkit-panel")
+            self._thread.start()
 
     def stop(self) -> None:
         """End the run that is under way, if any; what Stop does."""
@@ -167,35 +171,42 @@ class Panel:
         """Wait until no run is under way; for tests and scripts."""
         if self._thread is not None:
             self._thread.join(timeout_s)
-        return not self.running
+            return not self._thread.is_alive()
+        return True
 
     def _work(self, settings: dict[str, Any], control: Any) -> None:
         ran_with, variant = dict(settings), settings.pop("variant")
         if settings.get("ranks", 1) < self._lab.spec.hosts:
             settings.pop("link", None)  # too few ranks for two hosts: there is no link
+        # the last word is said when the buttons are free again: who reads it may press at once
+        last_word, bar_style = "✗ labkit itself failed", "danger"
         try:
             record = self._lab.run(variant, control=control, on_progress=self._on_progress, **settings)
             self.record, self._ran_with = record, ran_with
             verdicts = self._lab.judge(record)
-            self._show_figure()
+            drawn = self._show_figure()
             self._verdict.value = verdicts_card(verdicts) + record_card(record)
             self._show_cost()
-            self._progress.value, self._progress.bar_style = 1, "success"
-            self._state.value = f"done in {sum(run.wall_s for run in record.runs.values()):.2f} s"
-            self._mark_stale()
+            self._progress.value = 1
+            last_word, bar_style = f"done in {sum(run.wall_s for run in record.runs.values()):.2f} s", "success"
+            if not drawn:
+                last_word = self._refusal = f"{last_word}. {self._refusal}"
         except RunStopped as stopped:
-            self._state.value = html.escape(f"■ {stopped}. The figure, if any, is of an earlier run.")
-            self._progress.bar_style = "warning"
+            last_word = html.escape(f"■ {stopped}. The figure, if any, is of an earlier run.")
+            bar_style = "warning"
         except LabkitError as error:
-            self._state.value = "✗ the run failed"
-            self._progress.bar_style = "danger"
+            last_word = "✗ the run failed"
             self._verdict.value = note_card(str(error), "found").replace("\n", "<br>")
         except Exception as error:  # a thread's exception would vanish: say it where the reader looks
-            self._state.value = "✗ labkit itself failed"
             self._verdict.value = note_card(f"{type(error).__name__}: {error}", "found")
             raise
         finally:
-            self._run.disabled, self._stop.disabled = False, True
+            with self._turn:
+                self._busy = False
+                self._run.disabled, self._stop.disabled = False, True
+                self._progress.bar_style, self._state.value = bar_style, last_word
+                if bar_style == "success":
+                    self._mark_stale()
 
     def _on_progress(self, role: str, progress: Any) -> None:
         now = time.monotonic()
@@ -225,7 +236,7 @@ class Panel:
     def _mark_stale(self) -> None:
         """Dim the figure and say so when it is not of the present settings."""
         shown = self._shown_settings()
-        if shown is None or (self.running and threading.current_thread() is not self._thread):
+        if shown is None or self.running:
             return
         moved = [name for name, value in self.settings().items() if value != shown[name]]
         (self._image.add_class if moved else self._image.remove_class)(_PALE)
@@ -235,20 +246,22 @@ class Panel:
         elif self._state.value.startswith("⚠"):
             self._state.value = "the figure is of these settings"
 
-    def _show_figure(self) -> None:
+    def _show_figure(self) -> bool:
+        """Draw the chosen figure of the last record, or say why it cannot be drawn. Returns whether one is seen."""
         if self.record is None:
-            return
+            return False
         try:
             picture = figure(str(self._figure_name.value))(self.record)
         except LabkitError as error:
             self._image.layout.display = "none"
             self._state.value = self._refusal = html.escape(str(error))
-            return
+            return False
         self._image.value = picture.png()
         self._image.layout.display = ""
         if self._state.value == self._refusal:  # of another figure
             self._state.value = "the figure is of these settings"
             self._mark_stale()
+        return True
 
     def _show_cost(self) -> None:
         waste = 0.0

@@ -107,6 +107,8 @@ def page(tmp_path):
 
 
 def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_change(jupyter, page, tmp_path):
+    from playwright.sync_api import expect
+
     page.goto(jupyter("03_duplicate_data"))
     page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
     kernel_is(page, "Idle")
@@ -143,7 +145,8 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
     panel.get_by_text(re.compile(r"ranks running")).wait_for(timeout=MINUTE)
     stop.click()
     panel.get_by_text(re.compile(r"stopped after")).wait_for(timeout=MINUTE)
-    assert run.is_enabled() and stop.is_disabled()
+    expect(run).to_be_enabled()
+    expect(stop).to_be_disabled()
 
 
 def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page, tmp_path):

@@ -76,6 +76,33 @@ def test_stop_ends_the_run_and_says_so():
     assert "stopped" in panel._state.value and not panel._run.disabled
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("end", ["done", "stopped", "failed", "broke"])
+def test_whoever_reads_the_last_word_may_press_run_at_once(end, broken):
+    raised = {"failed": RankFailed("rank 1 failed", {}), "broke": ValueError("not foreseen")}
+    panel = Panel(QuickLab(raised.get(end, "wait" if end == "stopped" else with_settings(broken))))
+    buttons = []
+    panel._state.observe(lambda change: buttons.append((panel._run.disabled, panel._stop.disabled)), "value")
+    panel._run.click()
+    if end == "stopped":
+        panel._stop.click()
+    assert panel.wait(20)
+    assert buttons[0] == (True, False) and buttons[-1] == (False, True) and not panel.running
+    panel._run.click()
+    panel.stop()
+    assert panel.wait(20) and len(panel._lab.asked) == 2
+
+
+def test_a_figure_that_cannot_be_drawn_after_a_run_says_why(broken, monkeypatch):
+    def refused(record):
+        raise UsageError("this record has no scan; run with scan=2")
+
+    monkeypatch.setattr(labkit.view.widgets, "figure", lambda name: refused)
+    panel = Panel(QuickLab(with_settings(broken)))
+    press_run(panel)
+    assert "done in" in panel._state.value and "this record has no scan; run with scan=2" in panel._state.value
+
+
 def test_a_failed_run_says_what_failed_and_leaves_the_panel_ready():
     panel = Panel(QuickLab(RankFailed("rank 1 failed; <the others> were ended:", {})))
     press_run(panel)
