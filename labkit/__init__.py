@@ -19,6 +19,7 @@ _PUBLIC = {
     "Record": "labkit.record.schema",
     "Verdict": "labkit.detect.verdict",
     "LabkitError": "labkit.errors",
+    "OutOfMemory": "labkit.errors",
     "RankFailed": "labkit.errors",
     "RankLeftEarly": "labkit.errors",
     "RankTimeout": "labkit.errors",
@@ -31,7 +32,7 @@ __all__ = ["__version__", *sorted(_PUBLIC)]
 if TYPE_CHECKING:
     from .bench import labs_here
     from .detect.verdict import Verdict
-    from .errors import LabkitError, RankFailed, RankLeftEarly, RankTimeout, RunStopped, UsageError
+    from .errors import LabkitError, OutOfMemory, RankFailed, RankLeftEarly, RankTimeout, RunStopped, UsageError
     from .facade import Lab, lab, labs_table
     from .ranks.faults import Fault
     from .record.baseline import read_baseline

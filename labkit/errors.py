@@ -93,3 +93,7 @@ class RankLeftEarly(RankFailed):
 
 class RankTimeout(RankFailed):
     """The deadline passed; each rank's stack was taken before it was ended."""
+
+
+class OutOfMemory(RankFailed):
+    """The ranks were about to fill the machine's memory, and were ended before; each report says what its rank held."""

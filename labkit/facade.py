@@ -108,7 +108,7 @@ class Lab:
 
         Raises:
             UsageError: a wrong name or value, before anything starts.
-            RankFailed, RankLeftEarly, RankTimeout, RunStopped.
+            RankFailed, RankLeftEarly, RankTimeout, OutOfMemory, RunStopped.
         """
         chosen, faults = self.spec.chosen(variant), tuple(faults)
         if faults and not self.spec.variants:

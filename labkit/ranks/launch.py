@@ -25,6 +25,7 @@ from .ending import end_launch
 from .faults import Fault
 from .hosts import Seats
 from .job import Job, board_file, value_file
+from .memory import MemoryWatch
 from .storage import StoreAddress
 
 MAX_RANKS = 256
@@ -134,6 +135,7 @@ def launch(
         UsageError: a bad argument, before anything starts.
         LaunchError: the ranks could not be started, or their hosts were taken away.
         RankFailed, RankLeftEarly, RankTimeout: with a report for each rank.
+        OutOfMemory: the ranks were about to fill the machine's memory.
         RunStopped: through `control`.
     """
     folder, faults = Path(folder).absolute(), tuple(faults)
@@ -234,13 +236,13 @@ def dumps(program: Callable[..., Any], config: Any) -> bytes:
 def _supervise(
     agent: Agent, board: Board, job: Job, control: Control, on_progress: Callable[[Progress], None] | None
 ) -> list[int]:
-    """Wait for the agent, passing progress on; raise at the deadline and on Stop.
+    """Wait for the agent, passing progress on; raise at the deadline, on Stop and before the memory is full.
 
     Returns:
         ranks whose loss the agent did not act upon, so that the others were ended here.
     """
     deadline = agent.started + job.deadline_s
-    lost = _Lost(board, agent)
+    lost, memory = _Lost(board, agent), MemoryWatch(board, job.folder)
     while not agent.done.wait(_POLL_S):
         now = time.monotonic()
         if control.stopped:
@@ -249,6 +251,7 @@ def _supervise(
             raise reports.timeout(board, job)
         if job.seats is not None and job.seats.are_gone:
             raise LaunchError("the process that holds the hosts' network stacks was ended from outside; run again")
+        memory.look(now)
         lost.look(now)
         if on_progress is not None:
             on_progress(_progress(board, now - agent.started))

@@ -274,3 +274,14 @@ def loads_data(context):
         time.sleep(0.01)
         context.probe.scalar("first", batch[0].item())
         context.probe.end_step()
+
+
+def takes_memory(context):
+    """Fills memory, 32 MiB at a time, up to `config` bytes; slow enough for the launcher to see it come."""
+    taken = []
+    while len(taken) * 2**25 < context.config:
+        context.probe.begin_step()
+        taken.append(torch.ones(2**23))
+        time.sleep(0.02)
+        context.probe.end_step()
+    return len(taken) * 2**25
