@@ -55,20 +55,21 @@ class Request:
 
 
 def around(plans: list[RunPlan], request: Request, place: Place | None) -> AbstractContextManager[Standing]:
-    """What stands around the ranks of these plans, up while the context lasts.
+    """What stands around the ranks of these plans, up while the context lasts. Hosts are not made that no plan wants.
 
     Raises:
         UsageError: a store under torchrun, whose ranks may be on several machines.
     """
     stores = [plan.store for plan in plans if plan.store is not None]
+    links = request.links if any(plan.group and plan.network for plan in plans) else None
     if not stores:
-        return standing(request.links)
+        return standing(links)
     if place is not None:
         raise UsageError(
             "this variant reads from a store on a host that labkit makes on this machine, but torchrun started the ranks "
             "where they are; run it without torchrun"
         )
-    return standing(request.links, stores[0])
+    return standing(links, stores[0])
 
 
 def execute(

@@ -287,6 +287,7 @@ def test_an_optimizer_made_first_knows_no_parameter_and_moves_no_weight_and_keep
     record = run("optimizer-first", ranks=2, layers=1, hidden=24, steps=4)
     verdict = lab.judge(record)["optimizer-before-sharding"]
     assert verdict.status == "found"
+    assert record.network is None, "no host is made that the run does not use"
     assert verdict.evidence["parameters_known"].value == 0 and verdict.evidence["largest_move"].value == 0.0
     parameters = kept(record.run)["step"][:, 0] / psi(record.run)
     assert parameters == pytest.approx([4 + 4 / 2] * 2, abs=0.1)  # the old whole ones, and the shards
