@@ -9,6 +9,7 @@ import threading
 
 import psutil
 import pytest
+from asking import statuses, value
 
 import labkit
 from labkit.errors import RankFailed, UsageError
@@ -25,38 +26,8 @@ from labkit.workloads.resumable import random_state, set_random_state
 pytestmark = pytest.mark.ranks
 
 LAB = labkit.lab("crash-recovery")
-SMALL = {"num_samples": 301, "global_batch": 50, "epochs": 3}
+QUICK = {"num_samples": 301, "global_batch": 50, "epochs": 3}
 """7 steps an epoch, the last of one sample: neither 2, 3 nor 4 ranks divide 301, and some have none in it."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run a variant on the CPU; the same run is made once and shared."""
-    records = {}
-
-    def run(variant="broken", **how):
-        key = (variant, *sorted(how.items(), key=str))
-        if key not in records:
-            folder = tmp_path_factory.mktemp("record")
-            records[key] = LAB.run(variant, device="cpu", record_dir=folder, deadline_s=90, **(SMALL | how))
-        return records[key]
-
-    return run
-
-
-def value(record, name):
-    return LAB.measures(record)[name].value
-
-
-def statuses(record) -> dict[str, str]:
-    return {verdict.detector: verdict.status for verdict in LAB.judge(record)}
 
 
 def is_to_the_bit(record) -> bool:
@@ -106,7 +77,7 @@ def test_a_second_crash_while_the_first_is_being_recovered_from(run):
         Fault(kind="kill", rank=1, step=0, at="load", attempt=1),
         Fault(kind="kill", rank=1, step=16, attempt=2),
     )
-    record = LAB.run("fixed", ranks=2, kill="none", faults=faults, device="cpu", **SMALL)
+    record = LAB.run("fixed", ranks=2, kill="none", faults=faults, device="cpu", **QUICK)
     assert is_to_the_bit(record) and value(record, "restarts") == 3
     assert [(crash.done, crash.resumed_at) for crash in crashes(record.run)] == [(12, 10), (16, 15)]
 
@@ -132,7 +103,7 @@ def test_a_kill_from_outside_is_recovered_from_too(run):
     killer.start()
     try:
         pause = Fault(kind="delay", rank=0, step=12, seconds=3.0)
-        record = LAB.run("fixed", ranks=2, kill="none", faults=(pause,), record_dir=folder, device="cpu", **SMALL)
+        record = LAB.run("fixed", ranks=2, kill="none", faults=(pause,), record_dir=folder, device="cpu", **QUICK)
     finally:
         stop.set()
         killer.join()
@@ -399,7 +370,7 @@ def kill_again_and_again(total: int, each: int, tmp_path, seed: int = 0) -> dict
         planned = random_faults(each, 1000 * seed + count["runs"], ranks, 21)
         folder = tmp_path / f"run{count['runs']}"
         record = LAB.run("fixed", ranks=ranks, kill="none", faults=planned, max_restarts=each, interval=3, device="cpu",
-                         record_dir=folder, seed=count["runs"], **SMALL)  # fmt: skip
+                         record_dir=folder, seed=count["runs"], **QUICK)  # fmt: skip
         fired = sum(1 for attempt in attempts(record.run) for _ in attempt.events("fault"))
         assert is_to_the_bit(record), planned
         kept = sorted(folder.glob("variant/storage/full/step-*"))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from asking import statuses, value
 from torch.utils.data import DataLoader, DistributedSampler
 
 import labkit
@@ -17,41 +18,11 @@ pytestmark = pytest.mark.ranks
 
 LAB = labkit.lab("duplicate-data")
 RANKS = (1, 2, 3, 4)
-SMALL = {"num_samples": 301, "batch": 16}  # 301 is odd, and no number of ranks but 1 divides it
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run a variant on the CPU; the same run is made once and shared."""
-    records = {}
-
-    def run(variant="broken", *, again=0, **how):
-        key = (variant, again, *sorted(how.items()))
-        if key not in records:
-            folder = tmp_path_factory.mktemp("record")
-            records[key] = LAB.run(variant, device="cpu", record_dir=folder, **(SMALL | how))
-        return records[key]
-
-    return run
+QUICK = {"num_samples": 301, "batch": 16}  # 301 is odd, and no number of ranks but 1 divides it
 
 
 def epoch(record, number=0) -> measures.Reads:
     return measures.reads(record.run, number)
-
-
-def value(record, name):
-    return LAB.measures(record)[name].value
-
-
-def statuses(record) -> dict[str, str]:
-    return {verdict.detector: verdict.status for verdict in LAB.judge(record)}
 
 
 def orders(record) -> list[list[int]]:
@@ -336,7 +307,7 @@ def test_shuffle_together_with_a_sampler_raises_on_every_rank(tmp_path):
         return DataLoader(data, batch, shuffle=True, sampler=DistributedSampler(data, world_size, rank))
 
     with pytest.raises(RankFailed, match="ValueError: sampler option is mutually exclusive with shuffle"):
-        LAB.run(both, ranks=2, device="cpu", record_dir=tmp_path / "record", **SMALL)
+        LAB.run(both, ranks=2, device="cpu", record_dir=tmp_path / "record", **QUICK)
 
 
 # The exercise

@@ -4,6 +4,7 @@ No time is asserted; where a status is, what it rests on is ten times over its l
 """
 
 import pytest
+from asking import statuses, values
 from torch.utils.data import DataLoader, DistributedSampler
 
 import labkit
@@ -15,38 +16,8 @@ from labkit.record.measures_input import counted, most_inside, waits
 pytestmark = pytest.mark.ranks
 
 LAB = labkit.lab("input-pipeline")
-SMALL = {"num_samples": 66, "batch": 8, "prep_ms": 4.0, "compute_ms": 1.0, "scan": 1, "compare": "nothing"}
+QUICK = {"num_samples": 66, "batch": 8, "prep_ms": 4.0, "compute_ms": 1.0, "scan": 1, "compare": "nothing"}
 ITEM = 32 * 32
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run a variant on the CPU; the same run is made once and shared."""
-    records = {}
-
-    def run(variant="broken", *, hosts=None, **how):
-        key = (variant, hosts, *sorted(how.items()))
-        if key not in records:
-            folder = tmp_path_factory.mktemp("record")
-            records[key] = LAB.run(variant, device="cpu", record_dir=folder, hosts=hosts, **(SMALL | how))
-        return records[key]
-
-    return run
-
-
-def values(record):
-    return {name: quantity.value for name, quantity in LAB.measures(record).items()}
-
-
-def statuses(record):
-    return {verdict.detector: verdict.status for verdict in LAB.judge(record)}
 
 
 def hashes(record):

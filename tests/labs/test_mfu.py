@@ -1,20 +1,19 @@
 """The oracles of lab 02: what a token costs, by formula and as counted; what recomputation does; busy is not useful."""
 
-import functools
 import math
 import sys
 
 import pytest
 
+import labkit
 from labkit.errors import UnknownName, UsageError
-from labkit.facade import Lab
-from labkit.labs import spec
 from labkit.labs.mfu.programs import count_step_flops
 from labkit.record.flops import CAUSAL_ATTENTION, flops_per_token, mfu
 from labkit.record.measures_mfu import flops_by_convention, tokens_per_second
 from labkit.workloads.gpt import GPTShape
 
-SMALL = {"seq": 64, "hidden": 32, "heads": 2, "layers": 2, "steps": 3}
+LAB = labkit.lab("mfu")
+QUICK = {"seq": 64, "hidden": 32, "heads": 2, "layers": 2, "steps": 3}
 
 SHAPES = [
     GPTShape(layers=layers, hidden=hidden, heads=heads, seq=seq, vocab=vocab)
@@ -30,20 +29,6 @@ each_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"L{s.layers
 
 def formula(shape: GPTShape) -> float:
     return flops_per_token(shape.matmul_params, layers=shape.layers, hidden=shape.hidden, seq=shape.seq)
-
-
-@pytest.fixture(scope="module")
-def lab():
-    return Lab(spec("mfu"))
-
-
-@pytest.fixture(scope="module")
-def run(lab, tmp_path_factory):
-    @functools.cache
-    def of(variant, **settings):
-        return lab.run(variant, record_dir=tmp_path_factory.mktemp("record"), **{**SMALL, **settings})
-
-    return of
 
 
 @each_shape

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from asking import status, value
 
 import labkit
 from labkit.errors import UnknownName, UsageError
@@ -14,7 +15,7 @@ from labkit.record import summary_overlap as summary
 pytestmark = pytest.mark.ranks
 
 LAB = labkit.lab("overlap")
-SMALL = {"layers": 10, "width": 64, "batch": 64, "bucket_mb": 0.0158, "steps": 5}
+QUICK = {"layers": 10, "width": 64, "batch": 64, "bucket_mb": 0.0158, "steps": 5}
 """Eleven layers of 16,640 bytes of gradients each, a bucket of 16,567 for each; the small last layer joins the first."""
 
 GRADIENT_BYTES = 4 * (10 * (64 * 64 + 64) + (64 * 64 + 64) + (64 * 10 + 10))
@@ -23,39 +24,10 @@ COUNTS_ONLY = {"parts_alone": False, "hosts": 1}
 K = 4
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run a variant on the CPU; the same run is made once and shared."""
-    records = {}
-
-    def run(variant, **how):
-        key = (variant, *sorted(how.items()))
-        if key not in records:
-            records[key] = LAB.run(variant, device="cpu", record_dir=tmp_path_factory.mktemp("record"), **(SMALL | how))
-        return records[key]
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def counted(run):
     """A run of which only the counts matter: no link, no parts alone."""
     return lambda variant, ranks=2, **how: run(variant, ranks=ranks, **COUNTS_ONLY, **how)
-
-
-def value(record, name):
-    return LAB.measures(record)[name].value
-
-
-def status(record, detector) -> str:
-    return LAB.judge(record)[detector].status
 
 
 # How often gradients are reduced

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from asking import statuses, value
 
 import labkit
 from labkit.errors import RankFailed, UnknownName, UsageError
@@ -17,6 +18,7 @@ from labkit.workloads.digits import Digits
 from labkit.workloads.models import build
 
 LAB = labkit.lab("precision")
+QUICK = {"repeats": 0}  # its speed is not measured unless asked for
 HERE = [variant.name for variant in SPEC.variants if variant.name != "tf32"]
 needs_processes = pytest.mark.ranks
 
@@ -28,37 +30,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run a variant on the CPU; the same run is made once and shared. Its speed is not measured unless asked for."""
-    records = {}
-
-    def run(variant="broken", *, again=0, **how):
-        key = (variant, again, *sorted(how.items()))
-        if key not in records:
-            records[key] = LAB.run(
-                variant, device="cpu", record_dir=tmp_path_factory.mktemp("record"), **({"repeats": 0} | how)
-            )
-        return records[key]
-
-    return run
-
-
-def value(record, name):
-    return LAB.measures(record)[name].value
-
-
-def statuses(record) -> dict[str, str]:
-    return {verdict.detector: verdict.status for verdict in LAB.judge(record)}
 
 
 # The numbers, to the bit

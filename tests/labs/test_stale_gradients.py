@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from asking import statuses, value
 
 import labkit
 from labkit.errors import RankFailed, RankTimeout, RunStopped, UnknownName, UsageError
@@ -29,39 +30,10 @@ SLOW = {"straggler": 4.0, "steps": 25, "step_ms": 20.0}  # so slow that a busy m
 EXACT = {"dtype": "float64", "lr": 0.1, "momentum": 0.5}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run a variant on the CPU; the same run is made once and shared."""
-    records = {}
-
-    def run(variant="broken", **how):
-        key = (variant, *sorted(how.items()))
-        if key not in records:
-            records[key] = LAB.run(variant, device="cpu", record_dir=tmp_path_factory.mktemp("record"), **(QUICK | how))
-        return records[key]
-
-    return run
-
-
 def gradients(record) -> Pushes:
     found = pushes(record.run)
     assert found is not None
     return found
-
-
-def value(record, name):
-    return LAB.measures(record)[name].value
-
-
-def statuses(record) -> dict[str, str]:
-    return {verdict.detector: verdict.status for verdict in LAB.judge(record)}
 
 
 # Staleness: W - 1, for workers of any speeds
@@ -117,8 +89,8 @@ def by_hand(order, ranks, *, seed=0, momentum=0.5, lr=0.1):
     velocity = [torch.zeros_like(p) for p in model.parameters()]
     worker = build("mlp", seed=seed, dtype=torch.float64)
     for rank in order:
-        for parameter, value in zip(worker.parameters(), held[rank], strict=True):
-            parameter.data.copy_(value)
+        for parameter, weight in zip(worker.parameters(), held[rank], strict=True):
+            parameter.data.copy_(weight)
         ids = next(streams[rank])
         loss = torch.nn.functional.cross_entropy(worker(data.images[ids]), data.labels[ids])
         for p, v, g in zip(model.parameters(), velocity, torch.autograd.grad(loss, list(worker.parameters())), strict=True):

@@ -7,6 +7,7 @@ import time
 import msgspec
 import pytest
 import torch
+from asking import values
 from torch.utils.benchmark import Timer
 
 import labkit
@@ -21,30 +22,19 @@ from labkit.record.survey import link_fit, link_repeats, operations
 pytestmark = pytest.mark.ranks
 
 LAB = labkit.lab("start-here")
-SMALL = {"budget_s": 0.5, "storage_mib": 2, "copy_mib": 16, "launches": 2, "max_message_mib": 4}
+QUICK = {"budget_s": 0.5, "storage_mib": 2, "copy_mib": 16, "launches": 2, "max_message_mib": 4}
 TRIES = 5
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")
 def record(cache):
     """One whole survey, small; it is what the baseline of this module is."""
-    return LAB.run(ranks=2, device="cpu", **SMALL)
+    return LAB.run(ranks=2, device="cpu", **QUICK)
 
 
 @pytest.fixture(scope="module")
 def alone(record):
-    return LAB.run(ranks=1, device="cpu", parts="link", **SMALL)
-
-
-def values(record):
-    return {name: quantity.value for name, quantity in LAB.measures(record).items()}
+    return LAB.run(ranks=1, device="cpu", parts="link", **QUICK)
 
 
 def test_every_number_is_finite_and_above_zero(record):
@@ -161,7 +151,7 @@ def test_ranks_beyond_the_cores_are_found_and_the_link_alone_is_no_baseline(reco
     ranks = usable_cores() + 1
     if ranks > 5:
         pytest.skip("many cores: too many ranks for a quick test")
-    crowded = LAB.run(ranks=ranks, device="cpu", parts="link", **SMALL)
+    crowded = LAB.run(ranks=ranks, device="cpu", parts="link", **QUICK)
     assert LAB.judge(crowded)["cores"].status == "found"
     assert set(crowded.runs) == {"link"} and crowded.baseline is None
     assert read_baseline() == record.baseline

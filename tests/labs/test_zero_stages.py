@@ -1,6 +1,5 @@
 """The oracles of lab 06: bytes kept, exact and by name; traffic by the paper, dispatched and on the wire; one loss."""
 
-import functools
 import importlib.util
 import os
 import sys
@@ -9,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+import labkit
 from labkit.errors import UsageError
-from labkit.facade import Lab
 from labkit.labs import spec
 from labkit.labs.zero_stages import Config, deepspeed, plans
 from labkit.labs.zero_stages.exercise import CASES, right
@@ -32,6 +31,7 @@ from labkit.record.measures_zero import (
 from labkit.record.strategies import STRATEGIES
 from labkit.record.summary_zero import psi, stage_table, units
 
+LAB = labkit.lab("zero-stages")
 HAS_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
 SMALL = {"layers": 2, "hidden": 48, "steps": 20}
 TORCH = ("ddp", "zero1", "fsdp2-no-reshard", "fsdp2-reshard", "hsdp")
@@ -42,20 +42,6 @@ each = pytest.mark.parametrize("name", [*TORCH, *(pytest.param(n, marks=with_dee
 each_of_torch = pytest.mark.parametrize("name", TORCH)
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(scope="module")
-def lab():
-    return Lab(spec("zero-stages"))
-
-
-@pytest.fixture(scope="module")
-def run(lab, tmp_path_factory):
-    @functools.cache
-    def of(variant, **settings):
-        return lab.run(variant, record_dir=tmp_path_factory.mktemp("record"), **settings)
-
-    return of
 
 
 @pytest.fixture(scope="module")
