@@ -6,6 +6,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+from decks.fitting import SLIDE_PX  # noqa: E402
+
 project = "labkit"
 author = "labkit"
 extensions = ["myst_parser", "sphinx_revealjs", "decks"]
@@ -26,8 +28,8 @@ revealjs_use_section_ids = True
 revealjs_notes_from_comments = False
 revealjs_script_plugins = [{"src": "revealjs/plugin/notes/notes.js", "name": "RevealNotes"}]
 revealjs_script_conf = {
-    "width": 1280,
-    "height": 720,
+    "width": SLIDE_PX[0],
+    "height": SLIDE_PX[1],
     "margin": 0,
     "center": False,
     "controls": False,

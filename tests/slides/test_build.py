@@ -6,7 +6,7 @@ from pathlib import Path
 
 import build_decks
 import pytest
-from decks.fitting import LEAST_PX, fit
+from decks.fitting import LEAST_PX, SLIDE_PX, fit
 from decks.records import Records, key_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -367,3 +367,8 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "a.html").write_text("<p id='here'><a href='#here'>1</a> <a href='#there'>2</a> <a href='b.html'>3</a></p>")
     said = build_decks.broken_links(tmp_path)
     assert len(said) == 2 and "#there" in said[0] and "b.html" in said[1]
+
+
+def test_a_slide_has_one_size_where_it_is_made_styled_and_looked_at():
+    style = (Path(build_decks.HERE) / "_static" / "deck.css").read_text()
+    assert tuple(build_decks.SIZE.values()) == SLIDE_PX and f"height: {SLIDE_PX[1]}px" in style
