@@ -16,7 +16,13 @@ from .board import Board, Row
 
 RESERVE_SHARE = 0.02
 RESERVE_LEAST_BYTES = 256 * 2**20
-_LOOK_S = 0.05  # a rank writes to fresh memory at a few GB/s, so that about 0.2 GB are taken between two looks
+_FASTEST_BYTES_PER_S = 10e9
+"""At most what ranks take together: fresh memory is zeroed by the kernel and written, a few GB/s for each core."""
+
+_LOOK_S = (0.05, 1.0)
+"""The shortest and the longest time between two looks. A look costs up to half a millisecond, which timed runs should not
+pay more often than needed."""
+
 _SYSTEM = Path("/")
 _GB = 1e9
 
@@ -91,8 +97,9 @@ class MemoryWatch:
         """
         if now < self._next_look:
             return
-        self._next_look = now + _LOOK_S
         total, left = total_and_left()
+        at_the_earliest_full_s = (left - self._reserve) / _FASTEST_BYTES_PER_S
+        self._next_look = now + min(max(at_the_earliest_full_s / 2, _LOOK_S[0]), _LOOK_S[1])
         if left >= self._reserve:
             return
         rows = self._board.rows()
