@@ -127,6 +127,12 @@ class Lab:
             on_progress=on_progress,
         )
         config = self.spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
+        if self.spec.baseline is not None and request.links is not None and config.keep == "yes":
+            raise UsageError(
+                f"{self.spec.slug} keeps what it finds as this machine's baseline, and a link that was set is not the "
+                "machine's own; give keep=no (--set keep=no) to see what such a link gives, or leave hosts, link and "
+                "latency out"
+            )
         plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks, request.seed)
         if place is not None and any(plan.faults or plan.max_restarts for plan in plans):
             raise UsageError(

@@ -31,9 +31,11 @@ def detect(record: Record) -> Verdict:
             cause=f"the program did not record how many {what}s there are",
             fix=f"declare it with probe.declare({fact}=...)",
         )
-    hosts = Counter(log.head.host for log in run.ranks)
-    units = {log.head.host: int(log.head.facts[fact]) for log in run.ranks}
-    threads = {log.head.host: log.head.threads for log in run.ranks}
+    # hosts that were made on this machine are network stacks, and share its cores
+    machines = [log.head.host if record.network is None else "this machine" for log in run.ranks]
+    hosts = Counter(machines)
+    units = {machine: int(log.head.facts[fact]) for machine, log in zip(machines, run.ranks, strict=True)}
+    threads = {machine: log.head.threads for machine, log in zip(machines, run.ranks, strict=True)}
     fullest = max(hosts, key=lambda host: hosts[host] / units[host])
     ranks, available, wanted = hosts[fullest], units[fullest], hosts[fullest] * threads[fullest]
     evidence = {"ranks_on_a_host": Quantity(ranks, "ranks"), f"{what.lower()}s_there": Quantity(available, f"{what}s")}
@@ -52,4 +54,6 @@ def detect(record: Record) -> Verdict:
             cause=f"{ranks} ranks have {wanted} threads on {available} cores: they may hinder each other",
             fix=f"give each rank at most {available // ranks} threads (OMP_NUM_THREADS, torch.set_num_threads)",
         )
-    return _answer("clear", evidence, cause=f"{ranks} ranks on {available} {what}s")
+    return _answer(
+        "clear", evidence, cause=f"{ranks} rank{'s' * (ranks != 1)} on {available} {what}{'s' * (available != 1)}"
+    )

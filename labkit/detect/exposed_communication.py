@@ -11,7 +11,7 @@ import numpy as np
 
 from ..record.measures import Quantity
 from ..record.measures_overlap import Exposure, buckets, exposure, is_sweep
-from ..record.schema import Record, Run
+from ..record.schema import Record, Run, Source
 from .verdict import Verdict, answering, either
 
 NAME = "exposed-communication"
@@ -58,15 +58,15 @@ def detect(record: Record) -> Verdict:
             cause="no backward pass was timed, and only that could hide a reduction",
             fix="record it with probe.span('backward')",
         )
-    return _judge(run, seen)
+    return _judge(run, seen, record.link_source)
 
 
-def _judge(run: Run, seen: Exposure) -> Verdict:
+def _judge(run: Run, seen: Exposure, source: Source | None) -> Verdict:
     hideable = np.minimum(seen.comm_s, seen.backward_s)
     hidden = (seen.comm_s - seen.exposed_s) / np.maximum(hideable, 1e-12)
     avoidable = np.maximum(0, seen.exposed_s - np.maximum(0, seen.comm_s - seen.backward_s)) / seen.step_s
     share, saved = float(np.median(seen.comm_s / seen.step_s)), float(np.median(avoidable))
-    evidence = _evidence(run, seen, hidden, avoidable)
+    evidence = _evidence(run, seen, hidden, avoidable, source)
     where = str(run.fact("wrapped_where", "")) or None
     if share < FEW:
         return _answer(
@@ -135,15 +135,17 @@ def _fix(run: Run) -> str:
     )
 
 
-def _evidence(run: Run, seen: Exposure, hidden: np.ndarray, avoidable: np.ndarray) -> dict[str, Quantity]:
+def _evidence(
+    run: Run, seen: Exposure, hidden: np.ndarray, avoidable: np.ndarray, source: Source | None
+) -> dict[str, Quantity]:
     made = buckets(run)
     found = {
-        "step": Quantity(float(np.median(seen.step_s)) * 1e3, "ms"),
+        "step": Quantity(float(np.median(seen.step_s)) * 1e3, "ms", source),
         "computing": Quantity(float(np.median(seen.compute_s)) * 1e3, "ms"),
-        "communication": Quantity(float(np.median(seen.comm_s)) * 1e3, "ms, union of the collectives"),
-        "exposed": Quantity(float(np.median(seen.exposed_s)) * 1e3, "ms"),
-        "hidden": Quantity(float(np.median(hidden)), "of what the backward pass can hide"),
-        "avoidable": Quantity(float(np.median(avoidable)), "of the step"),
+        "communication": Quantity(float(np.median(seen.comm_s)) * 1e3, "ms, union of the collectives", source),
+        "exposed": Quantity(float(np.median(seen.exposed_s)) * 1e3, "ms", source),
+        "hidden": Quantity(float(np.median(hidden)), "of what the backward pass can hide", source),
+        "avoidable": Quantity(float(np.median(avoidable)), "of the step", source),
         "steps": Quantity(len(seen.step_s), "measured"),
     }
     return found if made is None else found | {"collectives": Quantity(len(made.num_bytes), "a reduction")}

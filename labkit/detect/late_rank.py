@@ -10,7 +10,7 @@ import numpy as np
 
 from ..record.measures import Quantity
 from ..record.measures_overlap import arrivals, is_sweep, longest_s, measured_steps
-from ..record.schema import Record
+from ..record.schema import Record, Source
 from .verdict import Verdict, answering
 
 NAME = "late-rank"
@@ -48,7 +48,7 @@ def detect(record: Record) -> Verdict:
     step_s = float(np.median([longest_s(of_ranks) for of_ranks in measured_steps(run)]))
     middle = np.median(late, axis=0)
     often = (late > LATE / 2 * step_s).mean(axis=0)
-    evidence = _evidence(late, step_s)
+    evidence = _evidence(late, step_s, record.link_source)
     if len(seen) < ENOUGH:
         return _answer(
             "inconclusive",
@@ -87,10 +87,10 @@ def detect(record: Record) -> Verdict:
     )
 
 
-def _evidence(late: np.ndarray, step_s: float) -> dict[str, Quantity]:
+def _evidence(late: np.ndarray, step_s: float, source: Source | None) -> dict[str, Quantity]:
     middle = np.median(late, axis=0)
     found = {
-        "step": Quantity(step_s * 1e3, "ms"),
+        "step": Quantity(step_s * 1e3, "ms", source),
         "latest_rank": Quantity(int(middle.argmax())),
         "later_than_the_middle": Quantity(float(middle.max()) * 1e3, "ms, median over the reductions"),
         "worst_single": Quantity(float(late.max()) * 1e3, "ms"),

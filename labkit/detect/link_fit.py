@@ -38,13 +38,14 @@ def detect(record: Record) -> Verdict:
         )
     worst = int(abs(fit.residuals).argmax())
     size, off = int(fit.sizes[worst]), float(fit.residuals[worst])
+    source = record.link_source
     scatter = timing(repeats[size]).spread
     evidence = {
-        "latency": Quantity(fit.alpha_s * 1e6, "µs a step"),
-        "bandwidth": Quantity(fit.bytes_per_s / 1e9, "GB/s") if fit.bytes_per_s else Quantity("not resolved"),
-        "residual_max": Quantity(abs(off), "of the measured time"),
+        "latency": Quantity(fit.alpha_s * 1e6, "µs a step", source),
+        "bandwidth": Quantity(fit.bytes_per_s / 1e9, "GB/s", source) if fit.bytes_per_s else Quantity("not resolved"),
+        "residual_max": Quantity(abs(off), "of the measured time", source),
         "at_message": Quantity(size, "bytes"),
-        "scatter_there": Quantity(scatter, "of the median repeat"),
+        "scatter_there": Quantity(scatter, "of the median repeat", source),
         "sizes": Quantity(len(fit.sizes), "messages"),
     }
     side = "more" if off > 0 else "less"

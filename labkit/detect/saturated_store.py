@@ -52,7 +52,7 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive", _bytes(run), cause="too few steps read from the store", fix=f"run {ENOUGH + 2} steps or more"
         )
-    source = "simulated" if record.storage is not None and record.storage.source == "simulated" else None
+    source = record.store_source
     times, rates = own / alone, store_rates(run)
     evidence = {
         "rate_together": Quantity(own * 8 / 1e6, "Mbit/s", source),

@@ -118,7 +118,7 @@ def _fix(record: Record, gain: float | None) -> str:
 
 
 def _evidence(record: Record, wait: Waits, gain: float | None) -> dict[str, Quantity]:
-    source = "simulated" if record.storage is not None and record.storage.source == "simulated" else None
+    source = record.store_source
     found = {
         "data_time": Quantity(wait.seconds * 1e3, "ms a step", source),
         "compute_time": Quantity(wait.compute * 1e3, "ms a step"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..record.measures import Quantity
 from ..record.measures_staleness import Pace, pace
-from ..record.schema import Record
+from ..record.schema import Record, Source
 from .verdict import Verdict, answering
 
 NAME = "straggler"
@@ -43,7 +43,7 @@ def detect(record: Record) -> Verdict:
             cause="the program did not time its communication",
             fix='time it with probe.span("all_reduce", "comm"), or in the callback of the collective with probe.add_span',
         )
-    evidence = _evidence(of_run)
+    evidence = _evidence(of_run, record.link_source)
     fewest = min(len(own) for own in of_run.own_s)
     if fewest < ENOUGH:
         return _answer(
@@ -94,11 +94,11 @@ def _stands_out(of_run: Pace) -> float:
     return float((of_run.own_s[of_run.slowest] > np.quantile(others, 0.9)).mean())
 
 
-def _evidence(of_run: Pace) -> dict[str, Quantity]:
+def _evidence(of_run: Pace, source: Source | None) -> dict[str, Quantity]:
     return {
         "slowest_rank": Quantity(of_run.slowest),
         "its_time": Quantity(of_run.times_as_slow, "x the others'"),
         "stands_out_in": Quantity(_stands_out(of_run), "of its steps"),
-        "others_wait_for_it": Quantity(of_run.waiting, "of their time"),
+        "others_wait_for_it": Quantity(of_run.waiting, "of their time", source),
         "waited_of_gap": Quantity(of_run.waited_of_gap, "of what it computes longer"),
     }

@@ -102,7 +102,7 @@ def _nothing_cheaper(run: Run, compared: bool, room: float, own_peak: int, evide
 def _beside(record: Record, run: Run, best: str, other: Run, evidence: dict[str, Quantity]) -> Verdict:
     own, cheap = timed_steps_s(run), timed_steps_s(other)
     name = strategy_of(run)
-    source = "simulated" if record.network is not None and record.network.way == "emulated" else None
+    source = record.link_source
     evidence |= {
         f"sent_by_{best.replace('-', '_')}": Quantity(backend_bytes(other) / 1e6, "MB a rank and step"),
         f"peak_of_{best.replace('-', '_')}": Quantity(_peak(other) / 1e6, "MB of state"),

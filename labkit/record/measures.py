@@ -362,7 +362,7 @@ def data_measures(record: Record) -> dict[str, Quantity]:
         found["val_leak"] = Quantity(leak.share, "of the validation samples")
     share = comm_share(run)
     if share is not None:
-        found["comm_share"] = Quantity(share, "of step time")
+        found["comm_share"] = Quantity(share, "of step time", record.link_source)
     if "single" in record.runs:
         gap, equal = weights_gap(run, record.runs["single"]), weights_equal(run, record.runs["single"])
         if gap is not None:

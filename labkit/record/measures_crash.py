@@ -258,7 +258,9 @@ def crash_measures(record: Record) -> dict[str, Quantity]:
     happened = crashes(run)
     if happened:
         found["lost_steps"] = Quantity(sum(crash.lost_steps for crash in happened), "steps done again")
-        found["restart_s"] = Quantity(float(np.mean([crash.restart_s for crash in happened])), "s, crash to next step")
+        found["restart_s"] = Quantity(
+            float(np.mean([crash.restart_s for crash in happened])), "s, crash to next step", record.link_source
+        )
     begun = resumed_at(run)
     if begun is not None:
         found["resumed_at"] = Quantity(begun, "steps done")
@@ -275,7 +277,7 @@ def crash_measures(record: Record) -> dict[str, Quantity]:
         found |= _against(run, reference)
     share = goodput(run)
     if share is not None:
-        found["goodput"] = Quantity(share, "of the time")
+        found["goodput"] = Quantity(share, "of the time", record.link_source)
     return found
 
 

@@ -310,14 +310,10 @@ def store_rates(run: Run) -> np.ndarray | None:
     return np.array(rates)
 
 
-def _source(record: Record) -> str | None:
-    return "simulated" if record.storage is not None and record.storage.source == "simulated" else None
-
-
 def input_measures(record: Record) -> dict[str, Quantity]:
     """The measures of the lab, by name. Times and shares are of the judged steps, the mean over ranks."""
     run, found = record.run, {}
-    source = _source(record)
+    source = record.store_source
     known = [wait for log in run.ranks if (wait := waits(log)) is not None]
     if known:
         found["data_time"] = Quantity(1e3 * float(np.mean([wait.seconds for wait in known])), "ms a step", source)

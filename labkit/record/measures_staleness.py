@@ -286,10 +286,10 @@ def staleness_measures(record: Record) -> dict[str, Quantity]:
         found |= _of_staleness(of_run)
         rate = samples_per_s(run)
         if rate is not None:
-            found["samples_per_s"] = Quantity(rate, "samples/s")
+            found["samples_per_s"] = Quantity(rate, "samples/s", record.link_source)
         other = samples_per_s(record.runs["sync"]) if "sync" in record.runs else None
         if rate is not None and other:
-            found["throughput_over_sync"] = Quantity(rate / other, "x")
+            found["throughput_over_sync"] = Quantity(rate / other, "x", record.link_source)
     for name, source in (("loss_final", run), ("loss_final_sync", record.runs.get("sync"))):
         value = evaluated(source) if source is not None else None
         if value is not None:

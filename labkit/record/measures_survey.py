@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .baseline import Baseline
 from .ceilings import LinkFit
 from .measures import Quantity
-from .schema import Record
+from .schema import Record, Source
 from .survey import baseline_of, link_fit, operations
 
 GIGA, MICRO = 1e9, 1e-6
@@ -37,24 +39,24 @@ def survey_measures(record: Record) -> dict[str, Quantity]:
     baseline = baseline_of(record)
     if baseline is None:
         fit = link_fit(record)
-        return {} if fit is None else _link_alone(fit)
+        return {} if fit is None else _link_alone(fit, record.link_source)
     found: dict[str, Quantity] = {}
     for name, quantity in quantities(baseline).items():
-        found[name] = quantity
+        found[name] = replace(quantity, source=record.link_source) if name.startswith("link_") else quantity
         if name in baseline.spread:
             found[f"{name}_spread"] = Quantity(baseline.spread[name], "of the median repeat")
     if baseline.link_residual_max is not None:
-        found["link_residual_max"] = Quantity(baseline.link_residual_max, "of the measured time")
+        found["link_residual_max"] = Quantity(baseline.link_residual_max, "of the measured time", record.link_source)
     if baseline.storage_cache:
         found["storage_cache"] = Quantity(baseline.storage_cache)
     return found
 
 
-def _link_alone(fit: LinkFit) -> dict[str, Quantity]:
-    found = {"link_latency": Quantity(fit.alpha_s / MICRO, "µs a step")}
+def _link_alone(fit: LinkFit, source: Source | None) -> dict[str, Quantity]:
+    found = {"link_latency": Quantity(fit.alpha_s / MICRO, "µs a step", source)}
     if fit.bytes_per_s:
-        found["link_bandwidth"] = Quantity(fit.bytes_per_s / GIGA, "GB/s")
-    return found | {"link_residual_max": Quantity(fit.residual_max, "of the measured time")}
+        found["link_bandwidth"] = Quantity(fit.bytes_per_s / GIGA, "GB/s", source)
+    return found | {"link_residual_max": Quantity(fit.residual_max, "of the measured time", source)}
 
 
 def invariants(record: Record) -> list[str]:

@@ -311,6 +311,16 @@ class Record(msgspec.Struct, frozen=True, dict=True):
         """The store that the run read from, or None."""
         return self.provenance.storage
 
+    @property
+    def link_source(self) -> Source | None:
+        """The source of what the link between hosts had a part in: "simulated" where it is emulated, else the record's."""
+        return "simulated" if self.network is not None and self.network.source == "simulated" else None
+
+    @property
+    def store_source(self) -> Source | None:
+        """The source of what the store's rate, or the link, had a part in: "simulated" where it is emulated, else None."""
+        return "simulated" if self.storage is not None and self.storage.source == "simulated" else self.link_source
+
     def __repr__(self) -> str:
         run = self.run
         roles = ", ".join(sorted(self.runs))

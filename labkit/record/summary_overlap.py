@@ -21,7 +21,7 @@ from .measures_overlap import (
     weights_equal_on_ranks,
 )
 from .overlap_model import Gradients, Link, Predicted, predict
-from .schema import Record, Run
+from .schema import Record, Run, Source
 from .survey import link_repeats
 
 MIB = 2**20
@@ -169,22 +169,23 @@ def _of_time(record: Record, seen: Exposure | None, times: float) -> dict[str, Q
     steps = [longest_s(of_ranks) for of_ranks in measured_steps(record.run)]
     if not steps:
         return {}
-    found = {"step_time": _ms(float(np.median(steps)))} | _alone(record)
+    source = record.link_source
+    found = {"step_time": _ms(float(np.median(steps)), source)} | _alone(record)
     more, comm_s = more_than_computing_s(record), parts_alone(record).comm_s
     if more is not None and comm_s and times:
         low, high = np.quantile(more, (0.25, 0.75)) / (times * comm_s)
-        found["hidden"] = Quantity(1 - float(np.median(more)) / (times * comm_s), "of communication alone")
-        found["hidden_give_or_take"] = Quantity(float(high - low) / 2, "of communication alone")
+        found["hidden"] = Quantity(1 - float(np.median(more)) / (times * comm_s), "of communication alone", source)
+        found["hidden_give_or_take"] = Quantity(float(high - low) / 2, "of communication alone", source)
     if seen is None:
         return found
     exposed, union, total = (float(np.median(a)) for a in (seen.exposed_s, seen.comm_s, seen.sum_s))
-    found["exposed"] = _ms(exposed)
-    found["exposed_share"] = Quantity(float(np.median(seen.exposed_s / seen.step_s)), "of the step")
-    found["collectives_union"] = _ms(union)
-    found["collectives_sum"] = _ms(total)
-    found["hidden_by_union"] = Quantity(float(np.median(seen.hidden)), "of the union of spans")
+    found["exposed"] = _ms(exposed, source)
+    found["exposed_share"] = Quantity(float(np.median(seen.exposed_s / seen.step_s)), "of the step", source)
+    found["collectives_union"] = _ms(union, source)
+    found["collectives_sum"] = _ms(total, source)
+    found["hidden_by_union"] = Quantity(float(np.median(seen.hidden)), "of the union of spans", source)
     if total > 0:
-        found["hidden_by_sum_which_lies"] = Quantity(1 - exposed / total, "of the sum of spans")
+        found["hidden_by_sum_which_lies"] = Quantity(1 - exposed / total, "of the sum of spans", source)
     return found
 
 
@@ -192,9 +193,9 @@ def _of_sweep(record: Record) -> dict[str, Quantity]:
     tried = sweep_of(record)
     if not tried:
         return {}
-    best = min(tried, key=lambda one: one.median_s)
-    found = {f"step_time_{one.buckets}_buckets": _ms(one.median_s) for one in tried}
-    found["best_bucket"] = Quantity(best.cap_mib, "MiB") if best.cap_mib else Quantity("a parameter each")
+    best, source = min(tried, key=lambda one: one.median_s), record.link_source
+    found = {f"step_time_{one.buckets}_buckets": _ms(one.median_s, source) for one in tried}
+    found["best_bucket"] = Quantity(best.cap_mib or "a parameter each", "MiB" if best.cap_mib else "", source)
     if best.predicted is not None:
         errors = [one.predicted.step_s / one.median_s - 1 for one in tried if one.predicted is not None]
         found["prediction_off_by"] = Quantity(float(np.abs(errors).max()), "of the step", "simulated")
@@ -204,7 +205,7 @@ def _of_sweep(record: Record) -> dict[str, Quantity]:
 def _alone(record: Record) -> dict[str, Quantity]:
     alone = parts_alone(record)
     found = {"compute_alone": _ms(float(np.median(alone.compute_s)))} if len(alone.compute_s) else {}
-    return found | ({"communication_alone": _ms(alone.comm_s)} if alone.comm_s is not None else {})
+    return found | ({"communication_alone": _ms(alone.comm_s, record.link_source)} if alone.comm_s is not None else {})
 
 
 def _of_wire(run: Run, gradient_bytes: int) -> dict[str, Quantity]:
@@ -222,8 +223,8 @@ def _of_wire(run: Run, gradient_bytes: int) -> dict[str, Quantity]:
     }
 
 
-def _ms(seconds: float) -> Quantity:
-    return Quantity(seconds * 1e3, "ms")
+def _ms(seconds: float, source: Source | None = None) -> Quantity:
+    return Quantity(seconds * 1e3, "ms", source)
 
 
 def _whole(value: float) -> int | float:

@@ -94,9 +94,8 @@ def _traffic(run: Run) -> dict[str, Quantity]:
 
 def _times(record: Record, run: Run) -> dict[str, Quantity]:
     found, steps, fast = {}, timed_steps_s(run), fast_steps_s(record)
-    source = record.network.source if record.network is not None and record.network.way == "emulated" else None
     if len(steps):
-        found["step_time"] = Quantity(float(np.median(steps)) * 1e3, "ms", source)
+        found["step_time"] = Quantity(float(np.median(steps)) * 1e3, "ms", record.link_source)
     if strategy_of(run) in fast:
         found["step_time_fast"] = Quantity(float(np.median(fast[strategy_of(run)])) * 1e3, "ms without hosts and links")
     return found

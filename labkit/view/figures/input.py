@@ -240,7 +240,7 @@ def store_rate(*records: Record) -> Picture:
     if given:
         axis.plot(ranks, given / ranks, color=palette.GREY, linewidth=1.4, linestyle="--",
                   label=f"R/W with R = {given:g} Mbit/s (simulated)")  # fmt: skip
-    source = "simulated pace" if any(r.storage and r.storage.source == "simulated" for r in records) else "measured"
+    source = "simulated pace" if any(r.store_source for r in records) else "measured"
     first = True
     for count, rates in sorted(measured.items()):
         axis.plot([count] * len(rates), rates, "o", color=palette.VERMILION, markersize=7, alpha=0.7,

@@ -260,9 +260,7 @@ def _draw_sweep(axis, record: Record, tried: list[Tried], colour: str, name: str
     if parts is not None:
         gradients, link = parts
         curve = _model_curve(gradients, link)
-        source = (
-            "simulated" if record.network is None or record.network.source == "measured" else "simulated on an emulated link"
-        )
+        source = "simulated on an emulated link" if record.link_source else "simulated"
         axis.plot(*curve, color=colour, linestyle="--", linewidth=1.6,
                   label=f"{source}: buckets that queue; link by its own all-reduces: {_link_words(link)}")  # fmt: skip
         axis.axhline(gradients.compute_s * 1e3, color=palette.GREY, linewidth=1, linestyle=":")

@@ -3,6 +3,7 @@
 import msgspec
 
 from labkit.detect import detector
+from labkit.record.schema import Network
 
 from ..builders import record_of, run_of
 from ..surveys import SIZES, compute_run, link_run, storage_run, survey
@@ -80,6 +81,14 @@ def test_hosts_are_counted_apart():
     assert ask("cores", survey(4, link=spread)).status == "clear"
     lopsided = with_threads(link_run(4, cores=2), 1, hosts=["a", "a", "a", "b"])
     assert "3 ranks share 2 cores" in ask("cores", survey(4, link=lopsided)).cause
+
+
+def test_hosts_that_were_made_on_one_machine_share_its_cores():
+    spread = survey(4, link=with_threads(link_run(4, cores=2), 1, hosts=["host-0", "host-0", "host-1", "host-1"]))
+    network = Network(hosts=2, way="root")
+    here = msgspec.structs.replace(spread, provenance=msgspec.structs.replace(spread.provenance, network=network))
+    verdict = ask("cores", here)
+    assert verdict.status == "found" and "4 ranks share 2 cores" in verdict.cause
 
 
 def test_gpus_count_where_the_ranks_are_on_them():
