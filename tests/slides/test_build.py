@@ -1,5 +1,6 @@
 """What is wrong with a deck is an error of the build that names the place, what was given and what there is."""
 
+import re
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -372,3 +373,16 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
 def test_a_slide_has_one_size_where_it_is_made_styled_and_looked_at():
     style = (Path(build_decks.HERE) / "_static" / "deck.css").read_text()
     assert tuple(build_decks.SIZE.values()) == SLIDE_PX and f"height: {SLIDE_PX[1]}px" in style
+
+
+EMULATED = """```{lab-records} overlap
+one: {ranks: 2, hosts: 2, emulate_link: true, link: 1gbit, layers: 2, width: 16, batch: 16, steps: 3}
+```
+"""
+
+
+def test_a_number_of_an_emulated_link_says_that_it_is_simulated_wherever_it_stands(deck):
+    text = "A step: {measure}`one.step_time`, {measure}`one.step_time / one.compute_alone` times computing.\n\n"
+    slide = slides_of(deck(text + "```{lab-measures}\n:measures: step_time, compute_alone\n```", EMULATED))[1].text
+    assert len(re.findall(r"A step: [\d.]+ ms \(simulated\), [\d.]+ \(simulated\) times", slide)) == 1
+    assert re.search(r"step time\s*[\d.]+ ms \(simulated\)\s*compute alone\s*[\d.]+ ms", slide)

@@ -93,11 +93,13 @@ class Records:
             UnknownName, UsageError: a wrong name, or a ratio of what is no number.
         """
         found = [self._one(part.strip()) for part in path.split("/")]
+        sources = dict.fromkeys(quantity.source for quantity, _ in found if quantity.source)
+        marked = f" ({', '.join(sources)})" if sources else ""
         if len(found) == 1:
-            return str(found[0][0]), [found[0][1]]
+            return f"{found[0][0]}{marked}", [found[0][1]]
         try:
             above, below = (float(quantity.value) for quantity, _ in found)
-            return f"{above / below:.3g}", [record for _, record in found]
+            return f"{above / below:.3g}{marked}", [record for _, record in found]
         except (ValueError, TypeError, ZeroDivisionError):
             raise UsageError(f"no ratio: {path} is {' / '.join(str(q) for q, _ in found)}; give two numbers") from None
 
