@@ -17,6 +17,7 @@ from .ranks.join import outer_place
 from .record.baseline import Baseline, NoBaseline, baseline_file, read_baseline
 from .record.measures_survey import quantities
 from .runner import OnProgress
+from .words import plural
 
 SURVEY = "start-here"
 
@@ -102,7 +103,7 @@ def _kept(ranks: int | None, device: str | None) -> tuple[Baseline | None, str]:
         device=device_name(kind), system=system_name(), torch=str(torch.__version__), cores=usable_cores()
     )
     if ranks is not None and ranks != kept.world_size:
-        misfits.append(f"it is of {kept.world_size} ranks, and {ranks} were asked for")
+        misfits.append(f"it is of {plural(kept.world_size, 'rank')}, and {ranks} were asked for")
     if misfits:
         return None, "the kept one does not fit: " + "; ".join(misfits)
     return kept, f"kept, {_age(kept.age_days())} old; --refresh measures again"
@@ -171,7 +172,7 @@ def labs_here(cores: int | None = None, num_gpus: int | None = None) -> LabsHere
     asked = cores is not None or num_gpus is not None
     cores = usable_cores() if cores is None else cores
     num_gpus = visible_gpus() if num_gpus is None else num_gpus
-    gpus = f"{num_gpus} GPU{'s' * (num_gpus != 1)}" if num_gpus else "no GPU"
+    gpus = plural(num_gpus, "GPU") if num_gpus else "no GPU"
     return LabsHere(cores, num_gpus, f"a machine of {cores} cores, {gpus}" if asked else f"{processor_name()}, {gpus}")
 
 

@@ -269,9 +269,13 @@ class Comparison:
 
     def __repr__(self) -> str:
         names = list(dict.fromkeys(name for column in self.columns.values() for name in column))
-        lines = [f"{'':<30}" + "".join(f"{title:>30}" for title in self.columns)]
-        for name in names:
-            lines.append(f"{name:<30}" + "".join(f"{column.get(name, '')!s:>30}" for column in self.columns.values()))
+        rows = [["", *self.columns]]
+        rows += [[name, *(c[name].said if name in c else "" for c in self.columns.values())] for name in names]
+        first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+        lines = [
+            f"{row[0]:<{first}}" + "".join(f"   {cell:>{w}}" for cell, w in zip(row[1:], others, strict=True))
+            for row in rows
+        ]
         return "\n".join(lines + self.labels)
 
     def _repr_html_(self) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 
 from ..record.measures import Quantity
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "cores"
@@ -43,9 +44,9 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "found",
             evidence,
-            cause=f"{ranks} ranks share {available} {what}{'s' * (available != 1)}: times show the order of events, "
+            cause=f"{ranks} ranks share {plural(available, what)}: times show the order of events, "
             "not the speed of a cluster",
-            fix=f"for speeds, run at most {available} rank{'s' * (available != 1)} here; counts and weights hold anyway",
+            fix=f"for speeds, run at most {plural(available, 'rank')} here; counts and weights hold anyway",
         )
     if not on_gpu and wanted > available:
         return _answer(
@@ -54,6 +55,4 @@ def detect(record: Record) -> Verdict:
             cause=f"{ranks} ranks have {wanted} threads on {available} cores: they may hinder each other",
             fix=f"give each rank at most {available // ranks} threads (OMP_NUM_THREADS, torch.set_num_threads)",
         )
-    return _answer(
-        "clear", evidence, cause=f"{ranks} rank{'s' * (ranks != 1)} on {available} {what}{'s' * (available != 1)}"
-    )
+    return _answer("clear", evidence, cause=f"{plural(ranks, 'rank')} on {plural(available, what)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..record.measures import Quantity, Reads, dataset_size, first_epoch
 from ..record.schema import Record
+from ..words import plural
 from .explanations import with_replacement
 from .verdict import Verdict, answering
 
@@ -61,7 +62,7 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"{missing:,} samples are not read while others are repeated, as drawing with replacement does",
+            cause=f"not read: {plural(missing, 'sample')}, while others are repeated, as drawing with replacement does",
             fix="draw without replacement for one epoch, and judge that",
         )
     if not enough_reads:
@@ -70,7 +71,7 @@ def detect(record: Record) -> Verdict:
             cause += f", about 1/{seen.world_size}: each rank takes its share of a share"
         fix = "shard once: give the whole data set to one DistributedSampler, and let no other wrapper split its output"
     else:
-        cause = f"{missing:,} of {size:,} samples are never read, while others are read more than once"
+        cause = f"{missing:,} of {plural(size, 'sample')} are never read, while others are read more than once"
         fix = "build the ranks' shares from one permutation, and one split, that are the same on every rank"
     return _answer("found", evidence, cause=cause, fix=fix, where=where)
 

@@ -19,6 +19,7 @@ from ..record.measures_input import (
     speed_up,
 )
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering, either
 
 NAME = "cross-process-lock"
@@ -55,8 +56,8 @@ def detect(record: Record) -> Verdict:
         )
     shared = sharing(record)
     if shared is None:
-        steps = min(len(judged_steps(log)) for log in run.ranks)
-        return _answer("inconclusive", cause=f"{steps} steps are too few to judge by", fix=f"run {ENOUGH + 2} steps or more")
+        steps = plural(min(len(judged_steps(log)) for log in run.ranks), "step")
+        return _answer("inconclusive", cause=f"too few to judge by: {steps}", fix=f"run {ENOUGH + 2} steps or more")
     gain, share = speed_up(record), share_alone(record)
     evidence = {
         "fetch_alone": Quantity(shared.alone_s * 1e3, "ms"),

@@ -12,6 +12,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_overlap import Exposure, buckets, exposure, is_sweep
 from ..record.schema import Record, Run, Source
+from ..words import plural
 from .verdict import Verdict, answering, either
 
 NAME = "exposed-communication"
@@ -82,7 +83,7 @@ def _judge(run: Run, seen: Exposure, source: Source | None) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"{len(hidden)} measured step{'s' * (len(hidden) != 1)} cannot show how much steps differ",
+            cause=f"{plural(len(hidden), 'measured step')} cannot show how much steps differ",
             fix=either(
                 lab=f"run {ENOUGH_STEPS + 2} steps or more (--steps {ENOUGH_STEPS + 2})",
                 script=f"run {ENOUGH_STEPS + 2} steps or more",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_precision import excess, scaling, updates_of, zero_shares
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "gradient-underflow"
@@ -38,7 +39,7 @@ def detect(record: Record) -> Verdict:
         count = found.updates if found else 0
         return _answer(
             "inconclusive",
-            cause=f"only {count} update{'s' * (count != 1)} with finite gradients can be compared",
+            cause=f"only {plural(count, 'update')} with finite gradients can be compared",
             fix=f"run {ENOUGH} steps or more; where gradients are not finite, repair that first",
         )
     evidence = {

@@ -11,6 +11,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_overlap import arrivals, is_sweep, longest_s, measured_steps
 from ..record.schema import Record, Source
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "late-rank"
@@ -53,7 +54,7 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"{len(seen)} reduction{'s' * (len(seen) != 1)}: who came last may be chance",
+            cause=f"{plural(len(seen), 'reduction')}: who came last may be chance",
             fix=f"run {ENOUGH + 2} steps or more",
         )
     who = [rank for rank in np.argsort(-middle) if middle[rank] > LATE * step_s and often[rank] >= USUALLY]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_precision import excess, lost_shares, memory_of, updates_of
 from ..record.schema import Record, Run
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "lost-updates"
@@ -49,7 +50,7 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"only {found.updates} update{'s' * (found.updates != 1)} can be compared",
+            cause=f"only {plural(found.updates, 'update')} can be compared",
             fix=f"run {ENOUGH} steps or more",
         )
     if found.low > WORTH_SAYING:

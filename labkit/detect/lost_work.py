@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_crash import Crash, crashes, saves
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering, either
 
 NAME = "lost-work"
@@ -40,8 +41,8 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "found",
             evidence,
-            cause=f"a checkpoint of {crash.newest_save} steps was complete, and after the crash the run began again at step "
-            f"{crash.resumed_at}: the checkpoint was lost with its node, or not used",
+            cause=f"a checkpoint of {plural(crash.newest_save, 'step')} was complete, and after the crash the run began "
+            f"again at step {crash.resumed_at}: the checkpoint was lost with its node, or not used",
             fix="write checkpoints to storage that outlives the node and that every rank can read, and have one rank decide "
             "for all which of them to load",
             where=where,
@@ -52,8 +53,8 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "found",
             evidence,
-            cause=f"the crash sent the run back to step {nothing[0].resumed_at}: {nothing[0].lost_steps} steps were done "
-            "again, for nothing had been saved",
+            cause=f"the crash sent the run back to step {nothing[0].resumed_at}: {plural(nothing[0].lost_steps, 'step')} "
+            "done again, for nothing had been saved",
             fix="save model, optimizer, scheduler, scaler, random generators and place in the data every so often, aside "
             "and renamed when complete (labkit.workloads.checkpoint.Checkpointer)",
             where=where,
@@ -63,13 +64,13 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"the crash came before the first checkpoint was complete: all {nothing[0].lost_steps} steps were lost, "
-            "as they must",
+            cause=f"the crash came before the first checkpoint was complete: {plural(nothing[0].lost_steps, 'step')} lost, "
+            "as must be",
             fix="let the crash come after a checkpoint, or save sooner",
         )
     lost = sum(crash.lost_steps for crash in happened)
     return _answer(
-        "clear", evidence, cause=f"each crash sent the run back to its newest checkpoint: {lost} steps were done again"
+        "clear", evidence, cause=f"each crash sent the run back to its newest checkpoint: {plural(lost, 'step')} done again"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_overlap import Reductions, reductions, weights_equal_on_ranks
 from ..record.schema import Record
+from ..words import plural
 from .explanations import nothing_to_reduce
 from .verdict import Verdict, answering
 
@@ -38,11 +39,15 @@ def detect(record: Record) -> Verdict:
         )
     if done.in_no_sync_forward == 0:
         return _answer("not_applicable", evidence, cause="no pass ran in no_sync")
-    return _answer("clear", evidence, cause=f"{done.passes:g} micro-batches, {done.reduced:g} reduction a step")
+    return _answer(
+        "clear",
+        evidence,
+        cause=f"{plural(done.passes, 'micro-batch', 'micro-batches')}, {plural(done.reduced, 'reduction')} a step",
+    )
 
 
 def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Quantity], where: str | None) -> Verdict:
-    apart = f"in {done.steps} steps DDP reduced nothing"
+    apart = f"in {plural(done.steps, 'step')} DDP reduced nothing"
     if equal:
         return _answer(
             "clear", evidence, cause=f"{apart}, yet all ranks end with the same weights: something else reduces them"

@@ -10,6 +10,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_overlap import ddp_fact, exposure, reductions
 from ..record.schema import Record, Run
+from ..words import plural
 from .explanations import nothing_to_reduce
 from .verdict import Verdict, answering
 
@@ -35,7 +36,7 @@ def detect(record: Record) -> Verdict:
     if done.reduced == 0:
         return _answer("clear", evidence, cause="no micro-batch reduces its gradients: see misplaced-no-sync")
     if done.reduced <= 1:
-        return _answer("clear", evidence, cause=f"{done.passes:g} micro-batches, {done.reduced:g} reduction a step")
+        return _answer("clear", evidence, cause=f"{done.passes:g} micro-batches, {plural(done.reduced, 'reduction')} a step")
     if done.kept_in_vain:
         return _answer("clear", evidence, cause="no_sync is there, but around the wrong part: misplaced-no-sync says where")
     size = ddp_fact(run.ranks[0], "ddp_gradient_bytes")

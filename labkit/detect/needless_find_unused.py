@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..record.measures import Quantity
 from ..record.measures_overlap import ddp_fact
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "needless-find-unused"
@@ -30,6 +31,7 @@ def detect(record: Record) -> Verdict:
     if ddp_fact(run.ranks[0], "ddp_static_graph"):
         return _answer("clear", cause="with static_graph DDP looks in the first step only")
     passes = [count for log in run.ranks for step in log.steps for count in step.series.get("unused_params", [])]
+    watched = plural(len(passes), "pass", "passes")
     evidence = {
         "passes": Quantity(len(passes), "backward passes on all ranks"),
         "passes_with_unused": Quantity(sum(count > 0 for count in passes), "passes"),
@@ -39,19 +41,19 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "clear",
             evidence | {"unused": Quantity("; ".join(names)[:200] or "not named")},
-            cause=f"parameters are unused in {sum(count > 0 for count in passes)} of {len(passes)} passes: it is needed",
+            cause=f"parameters are unused in {sum(count > 0 for count in passes)} of {watched}: it is needed",
         )
     if len(passes) < ENOUGH:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"every parameter was used in all {len(passes)} passes; a later one might still leave some out",
+            cause=f"every parameter was used in {watched}; a later one might still leave some out",
             fix=f"watch {ENOUGH} passes or more",
         )
     return _answer(
         "found",
         evidence,
-        cause=f"find_unused_parameters is set, and in all {len(passes)} passes every parameter was used: each step walks "
+        cause=f"find_unused_parameters is set, and in {watched} every parameter was used: each step walks "
         "the graph and reduces a list of what was used, for nothing",
         fix="leave find_unused_parameters out; should a later step skip a layer after all, DDP says so with an error",
         where=str(run.fact("wrapped_where", "")) or None,

@@ -11,6 +11,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_precision import NonFinite, first_nonfinite, losses, steps_of
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "non-finite"
@@ -47,7 +48,7 @@ def detect(record: Record) -> Verdict:
             return _answer(
                 "inconclusive",
                 evidence,
-                cause=f"all is finite, but the run has {len(steps)} step{'s' * (len(steps) != 1)} only",
+                cause=f"all is finite, but the run has {plural(len(steps), 'step')} only",
                 fix=f"run {ENOUGH} steps or more",
             )
         return _answer("clear", evidence, cause=f"loss and weights are finite in all {len(steps)} steps")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..record.measures import Quantity
 from ..record.schema import Record, Run
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "optimizer-before-sharding"
@@ -40,15 +41,15 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"the optimizer holds {orphans} parameters that the model does not have, and weights move all the same: "
-            "another part of the model may be frozen or gone on purpose",
+            cause=f"the optimizer holds {plural(orphans, 'parameter')} that the model does not have, and weights move all "
+            "the same: another part of the model may be frozen or gone on purpose",
             fix="make the optimizer from model.parameters() of the finished model, and look again",
         )
     return _answer(
         "found",
         evidence,
-        cause=f"the optimizer knows {known} of the model's {total} parameters and holds {orphans} that nothing uses: its "
-        "steps change nothing that the model computes with, and the old whole weights stay in memory",
+        cause=f"the optimizer knows {known} of the model's {plural(total, 'parameter')} and holds {orphans} that nothing "
+        "uses: its steps change nothing that the model computes with, and the old whole weights stay in memory",
         fix="make the optimizer after fully_shard, from the sharded model's parameters()",
         where=str(run.fact("wrap_where", "")) or None,
         waste=1.0 if not known else None,

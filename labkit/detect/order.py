@@ -9,6 +9,7 @@ import numpy as np
 
 from ..record.measures import Quantity, epochs, reads, same_order
 from ..record.schema import Record
+from ..words import plural
 from .explanations import ENOUGH
 from .verdict import Verdict, answering
 
@@ -24,7 +25,7 @@ def detect(record: Record) -> Verdict:
     if len(found) < 2:
         return _answer(
             "not_applicable",
-            cause=f"the run has {len(found)} epoch{'s' * (len(found) != 1)} with samples",
+            cause=f"the run has {plural(len(found), 'epoch')} with samples",
             fix="run 2 epochs or more, without a cap on the steps",
         )
     first, second = reads(run, found[0]), reads(run, found[1])

@@ -11,6 +11,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_overlap import buckets, ddp_fact, is_sweep, measured_steps
 from ..record.schema import Record, Run
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "per-parameter-reduction"
@@ -45,7 +46,7 @@ def detect(record: Record) -> Verdict:
         "gradients": Quantity(int(sizes.sum()), "bytes in all"),
     }
     if len(sizes) < max(MANY, NEARLY_ALL * params) or np.median(sizes) >= SMALL_BYTES:
-        return _answer("clear", evidence, cause=f"{params} parameters in {len(sizes)} collectives")
+        return _answer("clear", evidence, cause=f"{plural(params, 'parameter')} in {plural(len(sizes), 'collective')}")
     by_hand = buckets(run) is None
     return _answer(
         "found",

@@ -11,6 +11,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_precision import Speed, speed
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering, either
 
 NAME = "precision-speed"
@@ -47,7 +48,7 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"{repeats} repeats are too few to tell a difference from noise",
+            cause=f"too few to tell a difference from noise: {plural(repeats, 'repeat')}",
             fix=either(lab=f"time {ENOUGH} repeats or more (--set repeats=9)", script=f"time {ENOUGH} repeats or more"),
         )
     if low > 1 and ratio > 1 + SAME:

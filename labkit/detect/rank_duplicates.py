@@ -20,6 +20,7 @@ from ..record.measures import (
     sampler_padding,
 )
 from ..record.schema import Record, Run
+from ..words import plural
 from .explanations import (
     EQUAL_SAMPLES,
     MEETINGS,
@@ -149,7 +150,7 @@ def _clear_if_it_would_show(seen: Reads, size: int | None, evidence: dict[str, Q
     return _answer(
         "inconclusive",
         evidence | {"meetings_expected_if_unsplit": Quantity(meetings, "samples")},
-        cause=f"no sample was read twice, but the run saw {seen.total:,} of {size:,} samples only: "
+        cause=f"no sample was read twice, but the run saw {seen.total:,} of {plural(size, 'sample')} only: "
         "ranks that each shuffle all data might not have met yet",
         fix="run a whole epoch, or more steps",
     )

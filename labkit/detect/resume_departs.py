@@ -17,6 +17,7 @@ from ..record.measures_crash import (
     states_not_restored,
 )
 from ..record.schema import Record, Run
+from ..words import plural
 from .verdict import Verdict, answering, either
 
 NAME = "resume-departs"
@@ -141,7 +142,7 @@ def _other_number_of_ranks(run: Run, reference: Run, evidence: dict[str, Quantit
             fix="record loss_local and batch_samples in both",
         )
     evidence = evidence | {"loss_gap_largest": Quantity(gap, "relative")}
-    sizes = f"{reference.world_size} ranks and on {run.world_size}"
+    sizes = f"{plural(reference.world_size, 'rank')} and on {run.world_size}"
     if gap < ROUNDING:
         return _answer("clear", evidence, cause=f"on {sizes} the losses agree but for the order of sums")
     return _answer(

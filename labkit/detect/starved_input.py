@@ -18,6 +18,7 @@ from ..record.measures_input import (
     waits,
 )
 from ..record.schema import Record
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "starved-input"
@@ -49,7 +50,7 @@ def detect(record: Record) -> Verdict:
         steps = min(len(judged_steps(log)) for log in run.ranks)
         return _answer(
             "inconclusive",
-            cause=f"{steps} steps after the first are too few to tell waiting from noise",
+            cause=f"too few to tell waiting from noise: {plural(steps, 'step')} after the first",
             fix=f"run {ENOUGH + 2} steps or more",
         )
     worst = max(found, key=lambda rank: found[rank].share)
@@ -112,7 +113,7 @@ def _fix(record: Record, gain: float | None) -> str:
             "sample once and keep it"
         )
     return (
-        f"{workers} worker{'s' * (workers != 1)} cannot keep up: more of them where preparing waits for something, a cache "
+        f"{plural(workers, 'worker')} cannot keep up: more of them where preparing waits for something, a cache "
         "of prepared samples where it keeps the cores busy"
     )
 

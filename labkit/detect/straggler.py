@@ -12,6 +12,7 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_staleness import Pace, pace
 from ..record.schema import Record, Source
+from ..words import plural
 from .verdict import Verdict, answering
 
 NAME = "straggler"
@@ -49,7 +50,7 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"{fewest} steps of a rank are too few to tell a slow rank from chance",
+            cause=f"too few to tell a slow rank from chance: {plural(fewest, 'step')} of a rank",
             fix=f"run {ENOUGH} steps or more",
         )
     if of_run.times_as_slow < SLOW:

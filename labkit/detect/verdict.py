@@ -44,7 +44,7 @@ class Verdict:
             lines.append(f"  Where: {self.where}")
         if self.waste is not None:
             lines.append(f"  Waste: {self.waste:.0%} of device time")
-        lines += [f"  {name.replace('_', ' ')}: {quantity}" for name, quantity in self.evidence.items()]
+        lines += [f"  {name.replace('_', ' ')}: {quantity.said}" for name, quantity in self.evidence.items()]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from ..errors import UnknownName, UsageError
+from ..words import plural
 
 DEVICES = ("cpu", "cuda")
 BACKENDS = ("gloo", "nccl")
@@ -50,7 +51,7 @@ def choose(local_world_size: int, num_gpus: int, device: str | None = None, back
         raise UsageError("backend 'nccl' moves GPU tensors only; with --device cpu use --backend gloo")
     if backend == "nccl" and num_gpus < local_world_size:
         raise UsageError(
-            f"backend 'nccl' needs a GPU for each rank: {local_world_size} ranks, {num_gpus} GPUs; "
+            f"backend 'nccl' needs a GPU for each rank: {plural(local_world_size, 'rank')}, {plural(num_gpus, 'GPU')}; "
             "use fewer ranks or --backend gloo"
         )
     if device == "cpu" or num_gpus == 0:
@@ -59,7 +60,9 @@ def choose(local_world_size: int, num_gpus: int, device: str | None = None, back
     if backend != "gloo" and num_gpus >= local_world_size:
         return Placement("nccl", "cuda", local_world_size, "NCCL: a GPU for each rank")
     shared = min(num_gpus, local_world_size)
-    return Placement("gloo", "cuda", shared, f"gloo over CUDA tensors: {local_world_size} ranks on {shared} GPU(s)")
+    return Placement(
+        "gloo", "cuda", shared, f"gloo over CUDA tensors: {plural(local_world_size, 'rank')} on {plural(shared, 'GPU')}"
+    )
 
 
 def visible_gpus() -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..record.schema import said_rate
+from ..words import plural
 
 MAX_HOSTS = 64
 MIN_RATE_BITS_PER_S, MAX_RATE_BITS_PER_S = 1e6, 400e9
@@ -81,7 +82,7 @@ def links(
     assert hosts is not None
     if hosts > ranks:
         raise UsageError(
-            f"{hosts} hosts for {ranks} rank{'s' * (ranks != 1)}: one would be empty; give at least as many ranks as hosts"
+            f"{hosts} hosts for {plural(ranks, 'rank')}: one would be empty; give at least as many ranks as hosts"
         )
     if emulate and not rate and not late:
         raise UsageError(

@@ -9,6 +9,7 @@ import signal
 import time
 
 from ..errors import LabkitError, LaunchError, RankFailed, RankLeftEarly, RankReport, RankTimeout
+from ..words import plural
 from .agent import Abandoned
 from .board import Board, RankState, Row
 from .job import Job, error_file, stack_file
@@ -37,7 +38,7 @@ def timeout(board: Board, job: Job) -> RankTimeout:
         if not _dump(job, rank):
             reports[rank] = RankReport(rank, "waiting", f"in step {_step(rows[rank])}; its stack could not be taken")
     unfinished = sum(row.state < RankState.DONE for row in rows)
-    summary = f"{unfinished} of {job.world_size} ranks had not finished after {job.deadline_s:g} s:"
+    summary = f"{unfinished} of {plural(job.world_size, 'rank')} had not finished after {job.deadline_s:g} s:"
     return RankTimeout(summary, reports, str(job.folder))
 
 
@@ -102,7 +103,7 @@ def _report(rank: int, row: Row, job: Job) -> RankReport:
         function, where = waits_in(dump, job.origin)
         return RankReport(rank, "waiting", f"in {function}, step {_step(row)}", where, dump)
     if row.state in (RankState.RETURNED, RankState.DONE):
-        return RankReport(rank, "returned", f"after {row.step} steps")
+        return RankReport(rank, "returned", f"after {plural(row.step, 'step')}")
     if row.pid == 0:
         return RankReport(rank, "not started", "the process did not reach labkit's code")
     return RankReport(rank, "ended", f"with the others, in step {_step(row)}")

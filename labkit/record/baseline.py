@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import RecordError
+from ..words import plural
 
 BASELINE_SCHEMA = 1
 STALE_DAYS = 30
@@ -77,7 +78,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
     def label(self) -> str:
         """One line of provenance, as figures print it."""
-        ranks = f"{self.world_size} rank{'s' * (self.world_size != 1)}"
+        ranks = plural(self.world_size, "rank")
         return f"measured {self.date[:10]} · {self.device} · {ranks} · {self.backend} · torch {self.torch}"
 
     def age_days(self, now: datetime | None = None) -> float:

@@ -33,6 +33,11 @@ class Quantity:
             text = self.value
         return f"{text} {self.unit}".rstrip()
 
+    @property
+    def said(self) -> str:
+        """As text, with its source where that differs from the record's."""
+        return f"{self} ({self.source})" if self.source else str(self)
+
 
 @dataclass(frozen=True)
 class Reads:

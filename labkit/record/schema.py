@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
+from ..words import plural
 from .baseline import Baseline
 
 SCHEMA_VERSION = 1
@@ -136,7 +137,7 @@ class Run(msgspec.Struct, frozen=True):
     @property
     def ranks_said(self) -> str:
         """The number of ranks as words: "1 rank", "4 ranks"."""
-        return f"{self.world_size} rank{'s' * (self.world_size != 1)}"
+        return plural(self.world_size, "rank")
 
     @property
     def left_open(self) -> str:
@@ -154,7 +155,7 @@ class Run(msgspec.Struct, frozen=True):
     def steps_said(self) -> str:
         """The number of steps as words: "60 steps", and "47 to 74 steps a rank" where ranks made unequally many."""
         fewest, most = (pick(len(log.steps) for log in self.ranks) for pick in (min, max))
-        return f"{most} step{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} steps a rank"
+        return plural(most, "step") if fewest == most else f"{fewest} to {most} steps a rank"
 
     def fact(self, name: str, default: object = None) -> object:
         """A fact that rank 0 declared."""
@@ -199,8 +200,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         limit = f"{said_rate(self.rate_bits_per_s)} links" if self.rate_bits_per_s else "unlimited links"
         late = f" with {self.latency_s * 1e3:g} ms" if self.latency_s else ""
         if self.way == "emulated":
-            return f"{self.hosts} hosts, {limit}{late} (simulated)"
-        return f"{self.hosts} hosts, {limit}{late} ({said_rate(self.achieved_bits_per_s)} measured)"
+            return f"{plural(self.hosts, 'host')}, {limit}{late} (simulated)"
+        return f"{plural(self.hosts, 'host')}, {limit}{late} ({said_rate(self.achieved_bits_per_s)} measured)"
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,7 +262,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         parts = [
             f"{self.source} {self.date[:10]}",
             self.device,
-            f"{self.world_size} rank{'s' * (self.world_size != 1)}",
+            plural(self.world_size, "rank"),
             "" if self.backend == "none" else self.backend,
             self.network and self.network.label(),
             self.storage and self.storage.label(),

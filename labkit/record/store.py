@@ -19,6 +19,7 @@ import numpy as np
 import platformdirs
 
 from ..errors import RecordError
+from ..words import plural
 from .baseline import Baseline
 from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, Provenance, RankLog, Record, Run, Seen, Step
 
@@ -201,8 +202,8 @@ def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
     for rank, log in enumerate(logs):
         if log.head.world_size != len(logs):
             raise RecordError(
-                f"{folder}: files of {len(logs)} ranks, but rank {rank} was one of {log.head.world_size}; copy the whole "
-                "folder, give each probe its world_size, or run again"
+                f"{folder}: files of {plural(len(logs), 'rank')}, but rank {rank} was one of {log.head.world_size}; copy "
+                "the whole folder, give each probe its world_size, or run again"
             )
     earlier = tuple(_read_attempt(folder, len(logs), attempt) for attempt in range(attempts - 1))
     return Run(role, tuple(logs), wall_s, attempts, _read_arrays(rank_file(folder, 0, logs[0].head.attempt)), earlier)
@@ -336,8 +337,8 @@ def _check_ranks(folder: Path) -> None:
     if missing:
         lacking = f"{missing[0]} is missing" if len(missing) == 1 else f"{missing[0]} and others are missing"
         raise RecordError(
-            f"{folder}: files of {len(heads)} ranks, but they are of a run of {expected}: {lacking}. Copy the files of all "
-            "machines into one folder, or run again"
+            f"{folder}: files of {plural(len(heads), 'rank')}, but they are of a run of {expected}: {lacking}. Copy the "
+            "files of all machines into one folder, or run again"
         )
 
 

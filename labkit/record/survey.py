@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..words import plural
 from .baseline import BASELINE_SCHEMA, Baseline
 from .ceilings import MIN_SIZES, LinkFit, Timing, fit_link, timing
 from .schema import Record, Run
@@ -121,7 +122,7 @@ def baseline_of(record: Record) -> Baseline | None:
 def _of_compute(record: Record) -> dict:
     run = record.runs["compute"]
     threads = run.ranks[0].head.threads
-    on = "" if run.ranks[0].head.device.startswith("cuda") else f", {threads} thread{'s' * (threads != 1)}"
+    on = "" if run.ranks[0].head.device.startswith("cuda") else f", {plural(threads, 'thread')}"
     spread, how = {}, {}
     for name, found in operations(run).items():
         key, best = name.replace("-", "_"), f"best of {found.timing.repeats}"
@@ -143,7 +144,7 @@ def _of_link(record: Record) -> dict:
         why = ONE_RANK if record.runs["link"].world_size < 2 else f"fewer than {MIN_SIZES} message sizes"
         return {"how": {"link_latency": why, "link_bandwidth": why}}
     spreads = [timing(seconds).spread for seconds in link_repeats(record.runs["link"]).values()]
-    ranks = f"{fit.world_size} ranks, {record.provenance.backend}"
+    ranks = f"{plural(fit.world_size, 'rank')}, {record.provenance.backend}"
     sizes = f"{_size(fit.sizes[0])} to {_size(fit.sizes[-1])}"
     how = f"fit over {len(fit.sizes)} sizes, {sizes}, off by up to {fit.residual_max:.0%}; {ranks}"
     return {
@@ -182,7 +183,7 @@ def _of_launch(record: Record) -> dict:
     if not seconds:
         return {"how": {"launch": "the ranks had been started by another launcher"}}
     found, ranks = timing(seconds), record.provenance.world_size
-    how = f"{ranks} rank{'s' * (ranks != 1)} with nothing to do, server warm, median of {found.repeats}"
+    how = f"{plural(ranks, 'rank')} with nothing to do, server warm, median of {found.repeats}"
     spread = {"launch": found.spread} if found.repeats > 1 else {}
     return {"launch_s": found.median_s, "spread": spread, "how": {"launch": how}}
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import UnknownName, UsageError
+from ..words import plural
 
 STAGES = (0, 1, 2, 3)
 """0 is plain data parallelism: every rank keeps everything."""
@@ -113,7 +114,9 @@ def hsdp_traffic(params: float, ranks: int, replicas: int) -> tuple[float, float
 
 def _divides(ranks: int, replicas: int) -> None:
     if replicas < 1 or ranks % replicas:
-        raise UsageError(f"ranks must be a multiple of the replicas; given {ranks} ranks and {replicas} replicas")
+        raise UsageError(
+            f"ranks must be a multiple of the replicas; given {plural(ranks, 'rank')} and {plural(replicas, 'replica')}"
+        )
 
 
 @dataclass(frozen=True)

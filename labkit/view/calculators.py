@@ -12,6 +12,7 @@ import ipywidgets as widgets
 from ..errors import UnknownName, UsageError
 from ..record.baseline import Baseline
 from ..record.ceilings import all_reduce_s, crossover_bytes, matmul_work, ridge, roofline_s
+from ..words import plural
 from .cards import _SMALL, _box, escape
 
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
@@ -120,9 +121,9 @@ class LinkCalculator(_Calculator):
         seconds = all_reduce_s(num_bytes, ranks, alpha_s, rate)
         latency = all_reduce_s(0, ranks, alpha_s, rate)
         return (
-            f"An all-reduce of {s['megabytes']:,.4g} MB on {ranks:,} ranks: {_time(seconds)}, of which {_time(latency)} is "
-            f"latency ({latency / seconds:.0%}) and {_time(seconds - latency)} bytes. Both cost the same at "
-            f"{crossover_bytes(ranks, alpha_s, rate) / 1e6:,.3g} MB."
+            f"An all-reduce of {s['megabytes']:,.4g} MB on {plural(ranks, 'rank')}: {_time(seconds)}, of which "
+            f"{_time(latency)} is latency ({latency / seconds:.0%}) and {_time(seconds - latency)} bytes. Both cost the "
+            f"same at {crossover_bytes(ranks, alpha_s, rate) / 1e6:,.3g} MB."
         )
 
 

@@ -110,7 +110,9 @@ def comparison_card(columns: Mapping[str, Mapping[str, Quantity]], labels: list[
     head = "".join(f"<th style='{cell}'>{escape(title)}</th>" for title in columns)
     rows = "".join(
         f"<tr><td style='text-align:left'>{escape(name.replace('_', ' '))}</td>"
-        + "".join(f"<td style='{cell}'>{escape(str(column.get(name, '')))}</td>" for column in columns.values())
+        + "".join(
+            f"<td style='{cell}'>{escape(column[name].said if name in column else '')}</td>" for column in columns.values()
+        )
         + "</tr>"
         for name in names
     )

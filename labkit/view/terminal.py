@@ -79,7 +79,7 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     table.add_column(style="dim")
     table.add_column()
     for name, quantity in measures.items():
-        table.add_row(Text(name), Text(str(quantity) + (f"  ({quantity.source})" if quantity.source else "")))
+        table.add_row(Text(name), Text(quantity.said))
     made = " ".join(part.made for part in (record.network, record.storage) if part)
     console.print(
         Panel(

@@ -15,6 +15,7 @@ import ipywidgets as widgets
 
 from ..detect.cost import cost_of
 from ..errors import LabkitError, RunStopped, UnknownName
+from ..words import plural
 from . import palette
 from .cards import cost_card, note_card, record_card, verdicts_card
 from .figures import figure
@@ -34,10 +35,6 @@ def _control_of(field: dataclasses.Field) -> Any:
         return widgets.Checkbox(value=field.default, tooltip=meta["help"], **label)
     entry = widgets.BoundedIntText if isinstance(field.default, int) else widgets.BoundedFloatText
     return entry(value=field.default, min=meta["low"], max=meta["high"], tooltip=meta["help"], **label)
-
-
-def _ranks(count: int) -> str:
-    return f"{count} rank{'s' * (count != 1)}"
 
 
 class Panel:
@@ -157,7 +154,7 @@ class Panel:
             settings = self.settings()
             self._run.disabled, self._stop.disabled = True, False
             self._progress.value, self._progress.bar_style = 0, ""
-            self._state.value = f"starting {_ranks(settings.get('ranks', 1))} …"
+            self._state.value = f"starting {plural(settings.get('ranks', 1), 'rank')} …"
             given = (settings, self._control)
             self._thread = threading.Thread(target=self._work, args=given, daemon=True, name="labkit-panel")
             self._thread.start()
@@ -216,10 +213,10 @@ class Panel:
         what = "" if role == "variant" else f"{role}, to compare with: "
         self._progress.value = progress.fraction
         if not progress.running:
-            self._state.value = f"{what}starting {_ranks(len(progress.steps))} …"
+            self._state.value = f"{what}starting {plural(len(progress.steps), 'rank')} …"
             return
         step = f"step {max(progress.steps)} of {progress.total_steps or '?'}"
-        self._state.value = f"{what}{_ranks(progress.running)} running, {step}, {progress.elapsed_s:.1f} s"
+        self._state.value = f"{what}{plural(progress.running, 'rank')} running, {step}, {progress.elapsed_s:.1f} s"
 
     def _shown_settings(self) -> dict[str, Any] | None:
         if self.record is None:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import yaml
 from docutils import nodes
@@ -80,16 +79,10 @@ class LabMeasures(DeckDirective):
         if missing:
             raise UsageError(f"no measure {missing[0]!r}; there are: {', '.join(known)}")
         rows = [
-            (name.replace("_", " "), *(_with_source(column.get(name)) for column in compared.columns.values()))
+            (name.replace("_", " "), *(column[name].said if name in column else "–" for column in compared.columns.values()))
             for name in wanted or known
         ]
         return [raw(_table(("", *compared.columns), rows)), provenance(chosen)]
-
-
-def _with_source(quantity: Any) -> str:
-    if quantity is None:
-        return "–"
-    return f"{quantity} ({quantity.source})" if quantity.source else str(quantity)
 
 
 class LabTable(DeckDirective):
@@ -152,6 +145,6 @@ class LabVerdict(DeckDirective):
         for name in self.options.get("evidence", "").replace(",", " ").split():
             if name not in verdict.evidence:
                 raise UsageError(f"no evidence {name!r} in {verdict.detector}; there is: {', '.join(verdict.evidence)}")
-            lines.append(f"{escape(name.replace('_', ' '))}: {escape(_with_source(verdict.evidence[name]))}")
+            lines.append(f"{escape(name.replace('_', ' '))}: {escape(verdict.evidence[name].said)}")
         body = "".join(f"<p>{line}</p>" for line in lines if line)
         return [raw(f'<div class="verdict {verdict.status}">{body}</div>'), provenance([record])]

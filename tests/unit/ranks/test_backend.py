@@ -4,6 +4,7 @@ import pytest
 
 from labkit.errors import UnknownName, UsageError
 from labkit.ranks.backend import Placement, choose, threads_per_rank, usable_cores
+from labkit.words import plural
 
 MACHINES = [(ranks, gpus) for ranks in (1, 2, 3, 4, 8, 9) for gpus in range(9)]
 on_every_machine = pytest.mark.parametrize(("ranks", "gpus"), MACHINES)
@@ -58,7 +59,9 @@ def test_nccl_is_refused_without_a_gpu_for_each_rank(ranks, gpus):
         assert where(choose(ranks, gpus, backend="nccl")) == ("nccl", "cuda", ranks)
         assert choose(ranks, gpus, "cuda", "nccl") == choose(ranks, gpus)
     else:
-        with pytest.raises(UsageError, match=f"{ranks} ranks, {gpus} GPUs; use fewer ranks or --backend gloo"):
+        with pytest.raises(
+            UsageError, match=f"{plural(ranks, 'rank')}, {plural(gpus, 'GPU')}; use fewer ranks or --backend gloo"
+        ):
             choose(ranks, gpus, backend="nccl")
 
 

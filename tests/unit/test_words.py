@@ -1,0 +1,31 @@
+"""Numbers as sentences say them: one thing is one, and what is simulated says so."""
+
+import pytest
+
+from labkit.facade import Comparison
+from labkit.record.measures import Quantity
+from labkit.words import plural
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "0 ranks"), (1, "1 rank"), (2, "2 ranks"), (1024, "1,024 ranks"), (1.0, "1 rank"), (0.5, "0.5 ranks")],
+)
+def test_a_count_agrees_with_its_noun(count, said):
+    assert plural(count, "rank") == said
+
+
+def test_a_plural_of_its_own_is_taken():
+    assert plural(1, "pass", "passes") == "1 pass" and plural(3, "pass", "passes") == "3 passes"
+
+
+def test_a_quantity_says_its_source_where_it_has_one():
+    assert Quantity(2.0, "ms").said == "2 ms" and Quantity(2.0, "ms", "simulated").said == "2 ms (simulated)"
+
+
+def test_records_side_by_side_stay_in_columns_and_say_what_is_simulated():
+    long = Quantity(0.5, "of the union of spans", "simulated")
+    columns = {"broken": {"hidden": long, "steps": Quantity(3)}, "fixed": {"steps": Quantity(12345)}}
+    head, *rows, label = repr(Comparison(columns, ["here"])).splitlines()
+    assert label == "here" and {len(line) for line in rows} == {len(head)}
+    assert "50.0% of the union of spans (simulated)" in rows[0] and rows[1].endswith("   12,345")
