@@ -82,7 +82,7 @@ def build_from(
     out.parent.mkdir(parents=True, exist_ok=True)
     problems = io.StringIO()
     # Made beside its place, so that a build that fails leaves the one before as it was.
-    with tempfile.TemporaryDirectory(prefix=".labkit-decks-", dir=out.parent) as aside:
+    with _alone_with(records), tempfile.TemporaryDirectory(prefix=".labkit-decks-", dir=out.parent) as aside:
         made, doctrees = Path(aside) / "decks", Path(aside) / "doctrees"
         wanted = {"include_patterns": [f"{name}.md" for name in names], "root_doc": names[0]}
         wanted |= {
@@ -107,6 +107,27 @@ def build_from(
             _keep_other_decks(out, made)
             shutil.rmtree(out)
         made.rename(out)
+
+
+@contextlib.contextmanager
+def _alone_with(records: Path) -> Iterator[None]:
+    """Keep other builds from these records meanwhile: two would take each other's runs for those of a build that died.
+
+    The system lets go of the lock when the process ends, however it ends.
+    """
+    from filelock import FileLock, Timeout
+
+    records.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(records / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(f"another build uses the records in {records}; this one goes on when that one has ended", flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _keep_other_decks(earlier: Path, made: Path) -> None:

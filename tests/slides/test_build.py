@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -386,3 +388,29 @@ def test_a_number_of_an_emulated_link_says_that_it_is_simulated_wherever_it_stan
     slide = slides_of(deck(text + "```{lab-measures}\n:measures: step_time, compute_alone\n```", EMULATED))[1].text
     assert len(re.findall(r"A step: [\d.]+ ms \(simulated\), [\d.]+ \(simulated\) times", slide)) == 1
     assert re.search(r"step time\s*[\d.]+ ms \(simulated\)\s*compute alone\s*[\d.]+ ms", slide)
+
+
+def test_records_that_fail_are_told_once_and_not_by_all_that_would_show_them(deck):
+    wrong = RECORDS.replace("ranks: 2", "ranks: many")
+    text = "```{lab-figure} loss\n```\n\nOut come {measure}`broken.coverage`.\n\n```{lab-measures}\n```"
+    said = refusal(deck, text, wrong)
+    assert "many" in said and said.count("ERROR") == 1
+
+
+def test_two_builds_at_once_take_turns_with_their_records(tmp_path):
+    asked = [
+        "--quick",
+        "03_duplicate_data",
+        "--no-pdf",
+        "--out",
+        str(tmp_path / "out"),
+        "--records",
+        str(tmp_path / "records"),
+    ]
+    command = [sys.executable, str(build_decks.HERE / "build_decks.py"), *asked]
+    builds = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+    said = [build.communicate(timeout=110)[0] for build in builds]
+    assert [build.returncode for build in builds] == [0, 0], said
+    assert sorted("another build uses the records" in text for text in said) == [False, True]
+    assert sum("running broken" in text for text in said) == 1, "the second takes what the first has run"
+    assert sorted(path.name for path in (tmp_path / "records").iterdir()) == [".lock", "duplicate-data"]

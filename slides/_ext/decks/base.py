@@ -12,6 +12,10 @@ from labkit.errors import LabkitError, UsageError
 from .records import Records
 
 
+class RecordsFailed(UsageError):
+    """The deck's records could not be had, which was said where they were asked for: nothing more to say."""
+
+
 class DeckDirective(SphinxDirective):
     """A directive that reads records; what is wrong with it is an error of the build that names file and line."""
 
@@ -22,7 +26,9 @@ class DeckDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         try:
             return self.draw()
-        except (LabkitError, UsageError) as error:
+        except RecordsFailed:
+            return []
+        except LabkitError as error:
             raise self.error(f"{self.name}: {error}") from None
 
     def draw(self) -> list[nodes.Node]:
@@ -41,6 +47,8 @@ class DeckDirective(SphinxDirective):
 def records_of(env: Any) -> Records:
     if "deck_records" not in env.current_document:
         raise UsageError("the deck has declared no records yet; begin it with a lab-records block")
+    if env.current_document["deck_records"] is None:
+        raise RecordsFailed
     return env.current_document["deck_records"]
 
 

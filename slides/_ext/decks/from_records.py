@@ -24,6 +24,7 @@ class LabRecords(DeckDirective):
     """Declares the deck's records: a mapping from names to the keywords of `Lab.run`."""
 
     def draw(self) -> list[nodes.Node]:
+        self.env.current_document["deck_records"] = None  # until there are some
         try:
             plans = yaml.safe_load("\n".join(self.content)) or {}
         except yaml.YAMLError as error:

@@ -12,7 +12,7 @@ from sphinx.util.docutils import SphinxRole
 from labkit.errors import LabkitError
 from labkit.record.schema import Record
 
-from .base import raw, records_of
+from .base import RecordsFailed, raw, records_of
 
 
 class measured(nodes.General, nodes.Inline, nodes.TextElement):
@@ -25,6 +25,8 @@ class Measure(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         try:
             said, found = records_of(self.env).quantity(self.text)
+        except RecordsFailed:
+            return [], []
         except LabkitError as error:
             problem = self.inliner.reporter.error(f"measure: {error}", line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, problem)], [problem]
