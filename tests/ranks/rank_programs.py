@@ -266,7 +266,11 @@ def rows() -> list:
 
 
 def loads_data(context):
-    """Steps that read from DataLoader workers: rank 0's a plain loader, the others' as labkit has them."""
+    """Steps that read from DataLoader workers: rank 0's a plain loader, the others' as labkit has them.
+
+    The workers never look whether their rank lives, which they do every 5 s of their own accord: something else ends them.
+    """
+    torch.utils.data._utils.worker.MP_STATUS_CHECK_INTERVAL = 3600.0
     options = {"num_workers": 1} if context.rank == 0 else worker_options(1)
     loader = DataLoader(rows(), batch_size=2, **options)
     for batch in loader:
