@@ -166,9 +166,9 @@ def test_a_record_folder_that_is_in_use_is_not_overwritten(tmp_path):
 
 @pytest.mark.ranks
 def test_a_run_past_its_deadline_ends_with_3_and_says_where_each_rank_stands():
-    done = labkit("run", "duplicate-data", "--ranks", 2, "--epochs", 1000, "--deadline", 6)
+    done = labkit("run", "duplicate-data", "--ranks", 2, "--epochs", 1000, "--deadline", 12)
     assert done.returncode == 3
-    assert "2 of 2 ranks had not finished after 6 s" in done.stderr
+    assert "2 of 2 ranks had not finished after 12 s" in done.stderr
     assert "rank 0 waiting" in done.stderr and "rank 1 waiting" in done.stderr and "Traceback" not in done.stderr
 
 
