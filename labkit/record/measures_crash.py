@@ -33,8 +33,13 @@ class Attempt:
 
     @cached_property
     def first_step(self) -> int | None:
-        """The step at which it began; None if no rank came so far."""
-        return min((log.steps[0].step for log in self.logs if log.steps), default=None)
+        """The step at which it began; None if no rank came so far.
+
+        Where it was killed in its first step, before any rank had that step written, the planned fault tells.
+        """
+        begun = [log.steps[0].step for log in self.logs if log.steps]
+        faults = [event for log in self.logs for event in log.events if event.name == "fault" and _kills(event)]
+        return min(begun or [int(e.fields["at_step"]) for e in faults if e.fields.get("at", STEP) == STEP], default=None)
 
     @cached_property
     def steps_done(self) -> int:
@@ -75,6 +80,10 @@ class Attempt:
     def killed_ranks(self) -> list[int]:
         """Ranks on which a planned fault killed."""
         return sorted({rank for rank, event in self.events("fault") if _kills(event)})
+
+
+STEP = "step"
+"""The point of a fault that happens as a step begins."""
 
 
 def _kills(event: Event) -> bool:

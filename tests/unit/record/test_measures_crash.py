@@ -39,11 +39,19 @@ def test_a_step_that_another_rank_did_not_finish_is_not_done():
 
 
 def test_attempts_that_came_to_no_step_are_part_of_the_restart():
-    nothing = Attempt(10, 10, found=10, killed=1)
+    nothing = Attempt(10, 10, found=10, killed=None)
     run = run_of_attempts(Attempt(0, 13, saves=(10,)), nothing, nothing, Attempt(10, 20, killed=None))
     (crash,) = crashes(run)
     assert len(attempts(run)) == 4 and (crash.done, crash.resumed_at) == (13, 10)
     assert crash.restart_s == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("begins", [0, 10])
+def test_an_attempt_that_was_killed_in_its_first_step_before_anything_was_written_is_a_crash(begins):
+    run = run_of_attempts(Attempt(begins, begins), Attempt(0, 20, killed=None))
+    (crash,) = crashes(run)
+    assert (crash.done, crash.resumed_at, crash.lost_steps) == (begins, 0, begins)
+    assert resumed_at(run) == 0
 
 
 def test_a_checkpoint_that_one_rank_alone_says_is_complete_does_not_count():
