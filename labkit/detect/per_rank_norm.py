@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..record.measures import Quantity
+from ..record.measures import Quantity, train_steps
 from ..record.schema import Record, Run
 from .verdict import Verdict, answering
 
@@ -63,7 +63,10 @@ def detect(record: Record) -> Verdict:
 
 
 def _norms(run: Run) -> np.ndarray:
-    """[ranks, steps]: of the steps in which every rank recorded one."""
-    of_ranks = [{s.step: s.scalar("grad_norm") for s in log.steps if "grad_norm" in s.scalars} for log in run.ranks]
+    """[ranks, steps]: of the steps in which every rank recorded one. A rank alone may validate between them."""
+    of_ranks = [
+        {place: s.scalar("grad_norm") for place, s in enumerate(train_steps(log)) if "grad_norm" in s.scalars}
+        for log in run.ranks
+    ]
     common = sorted(set.intersection(*map(set, of_ranks))) if of_ranks else []
     return np.array([[of_rank[number] for number in common] for of_rank in of_ranks])

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from .schema import RankLog, Record, Run, Span
+from .schema import RankLog, Record, Run, Seen, Span, Step
 
 Key = Literal["id", "digest"]
 
@@ -188,7 +188,7 @@ def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> 
     pick: Callable = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
     dtype = np.int64 if key == "id" else np.uint64
     batches = tuple(tuple(np.array(pick(s), dtype) for s in of_rank) for of_rank in steps)
-    whole = all(_ended(log, epoch) and not _went_on_in(log, epoch) for log in run.ranks)
+    whole = all(_ended(log, epoch, name) and not _went_on_in(log, epoch) for log in run.ranks)
     return Reads(epoch, key, batches, whole)
 
 
@@ -198,8 +198,16 @@ def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads 
     return reads(run, found[0], key, name) if found else None
 
 
-def _ended(log: RankLog, epoch: int) -> bool:
-    return any(event.name == "epoch_end" and event.fields.get("epoch") == epoch for event in log.events)
+def train_steps(log: RankLog) -> tuple[Step, ...]:
+    """A rank's steps but those of a pass of something else, such as validation, that was read through `probe.batches`."""
+    if not any("train" in step.digests for step in log.steps):
+        return log.steps
+    return tuple(step for step in log.steps if not step.digests or "train" in step.digests)
+
+
+def _ended(log: RankLog, epoch: int, name: str) -> bool:
+    ends = [event.fields for event in log.events if event.name == "epoch_end"]
+    return any(fields.get("epoch") == epoch and fields.get("of", name) == name for fields in ends)
 
 
 def _went_on_in(log: RankLog, epoch: int) -> bool:
@@ -281,16 +289,23 @@ class Leak:
         return self.leaked / self.validation
 
 
+def held_out(log: RankLog, name: str = "validation") -> list[Seen]:
+    """What a rank validated on: as `probe.seen` wrote it down, and as `probe.batches` did under this name."""
+    steps = [step for step in log.steps if name in step.digests]
+    through_batches = [Seen(name, step.epoch, step.digests[name], step.ids.get(name, [])) for step in steps]
+    return [*(seen for seen in log.seen if seen.name == name), *through_batches]
+
+
 def validation_leak(run: Run, name: str = "validation", train_name: str = "train") -> Leak | None:
     """What of the validation data was trained on; None where no validation was recorded."""
-    passes = [seen for log in run.ranks for seen in log.seen if seen.name == name]
+    passes = [seen for log in run.ranks for seen in held_out(log, name)]
     steps = [s for log in run.ranks for s in log.steps if train_name in s.digests]
     if not passes or not steps:
         return None
     by_id = all(len(seen.ids) == len(seen.digests) for seen in passes) and all(train_name in s.ids for s in steps)
-    held_out = {key for seen in passes for key in (seen.ids if by_id else seen.digests)}
+    validated = {key for seen in passes for key in (seen.ids if by_id else seen.digests)}
     trained = {key for s in steps for key in (s.ids if by_id else s.digests)[train_name]}
-    return Leak(len(held_out), len(held_out & trained), "id" if by_id else "digest")
+    return Leak(len(validated), len(validated & trained), "id" if by_id else "digest")
 
 
 def expected_unique_share(num_samples: int, batch: int, world_size: int) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .measures import clock_offsets
+from .measures import clock_offsets, train_steps
 from .schema import RankLog, Run, Span, Step
 
 Interval = tuple[int, int]
@@ -96,7 +96,7 @@ def is_alone(step: Step) -> bool:
 
 def training_steps(run: Run) -> list[tuple[Step, ...]]:
     """By step: that step on every rank; those that compute alone are left out."""
-    steps = zip(*(log.steps for log in run.ranks), strict=False)
+    steps = zip(*map(train_steps, run.ranks), strict=False)
     return [of_ranks for of_ranks in steps if not is_alone(of_ranks[0])]
 
 
@@ -115,7 +115,7 @@ def measured_steps(run: Run) -> list[tuple[Step, ...]]:
 
 def alone_steps(run: Run) -> list[tuple[Step, ...]]:
     """By step: the same computing with nothing sent, on every rank."""
-    return [of_ranks for of_ranks in zip(*(log.steps for log in run.ranks), strict=False) if is_alone(of_ranks[0])]
+    return [of_ranks for of_ranks in zip(*map(train_steps, run.ranks), strict=False) if is_alone(of_ranks[0])]
 
 
 def longest_s(of_ranks: tuple[Step, ...]) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .formats import NumberFormat
+from .measures import train_steps
 from .schema import Event, Run, Step
 
 LOWEST_EXPONENT = -160
@@ -22,7 +23,7 @@ LAST = 5
 
 def steps_of(run: Run) -> tuple[Step, ...]:
     """The steps of the first rank."""
-    return run.ranks[0].steps if run.ranks else ()
+    return train_steps(run.ranks[0]) if run.ranks else ()
 
 
 def updates_of(run: Run) -> list[Step]:

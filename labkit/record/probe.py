@@ -180,7 +180,7 @@ class Probe:
         Args:
             loader: yields tensors, tuples whose first part is the samples, or mappings whose first value is.
             epoch: recorded with each step.
-            name: under which the samples are recorded.
+            name: under which the samples are recorded; a pass under another name than "train" is no step of the training.
             ids_at: where in a batch the samples' ids are (a position, or a key of a mapping); None if it has none.
             max_steps: stop once the probe has counted this many steps in all epochs together.
         """
@@ -190,7 +190,7 @@ class Probe:
             try:
                 batch = next(iterator)
             except StopIteration:
-                self.event("epoch_end", epoch=epoch)
+                self._end_epoch(name, epoch)
                 return
             fetched = _now()
             self.begin_step(epoch)  # only now: at the end of an epoch there is no step, and no fault may fire in it
@@ -204,7 +204,11 @@ class Probe:
                 self.end_step()
         with contextlib.suppress(TypeError):  # a stream has no length
             if count == len(loader):  # pyright: ignore[reportArgumentType]
-                self.event("epoch_end", epoch=epoch)
+                self._end_epoch(name, epoch)
+
+    def _end_epoch(self, name: str, epoch: int) -> None:
+        """Note that all of a loader was read; whose it was is said where it is not the training's."""
+        self.event("epoch_end", epoch=epoch, **({} if name == "train" else {"of": name}))
 
     def span(self, name: str, lane: Lane = "compute") -> _OpenSpan:
         """A context that records an interval; closed also when its body raises."""

@@ -3,10 +3,12 @@
 import random
 from collections import Counter
 
+import msgspec
 import pytest
 
 from labkit import detect
 from labkit.errors import UnknownName
+from labkit.record.schema import Seen
 
 from ..builders import content_of, in_batches, record_of, run_of, shuffled
 from . import readings
@@ -430,6 +432,17 @@ def test_copies_in_the_data_are_not_taken_for_a_leak(content, ranks):
 def test_a_leak_is_found_in_spite_of_a_few_copies():
     record = leaky_run(1000, 4, leaky=True, ids=False, content=lambda i: content_of(max(i, 5)))
     assert detect.detector("validation-leak")(record).status == "found"
+
+
+def test_a_pass_that_is_recorded_batch_by_batch_and_twice_an_epoch_shows_its_leak_as_well():
+    record = leaky_run(300, 2, leaky=True, ids=False)
+    logs = []
+    for log in record.run.ranks:
+        (whole,) = log.seen
+        batches = [Seen("validation", 0, whole.digests[at : at + 8]) for at in range(0, len(whole.digests), 8)]
+        logs.append(msgspec.structs.replace(log, seen=(*batches, *batches)))
+    run = msgspec.structs.replace(record.run, ranks=tuple(logs))
+    assert detect.detector("validation-leak")(record_of(run)).status == "found"
 
 
 def test_no_leak_in_a_part_of_an_epoch_says_nothing():
