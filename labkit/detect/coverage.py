@@ -7,9 +7,9 @@ this epoch. A loader that is sharded twice misses all but 1/W.
 from __future__ import annotations
 
 from ..record.measures import Quantity, Reads, dataset_size, first_epoch
-from ..record.schema import Record
+from ..record.schema import Record, Run
 from ..words import plural
-from .explanations import with_replacement
+from .explanations import unless_contents_change, with_replacement
 from .verdict import Verdict, answering
 
 NAME = "coverage"
@@ -19,7 +19,10 @@ _answer = answering(NAME, QUESTION)
 
 def detect(record: Record) -> Verdict:
     """Judge the first epoch of the run under study."""
-    run = record.run
+    return unless_contents_change(_judge(record.run), record.run)
+
+
+def _judge(run: Run) -> Verdict:
     seen, size = first_epoch(run), dataset_size(run)
     if seen is None or seen.total == 0 or size is None:
         lacks = "the data set's size" if seen is not None and seen.total else "which samples were read"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from ..record.measures import Reads, filling, sampler_padding
+from ..record.measures import Reads, dataset_size, different_samples, filling, sampler_padding
 from ..record.schema import Run
+from ..words import plural
 from .verdict import Verdict
 
 MEETINGS = 5.0
@@ -88,6 +90,21 @@ def with_replacement(seen: Reads, size: int | None) -> bool:
 def _surprise_of_no_repeat(draws: int, among: int) -> float:
     """-log of the chance that so many draws with replacement hold no repeat."""
     return -sum(math.log1p(-i / among) for i in range(draws)) if draws <= among else math.inf
+
+
+def unless_contents_change(verdict: Verdict, run: Run) -> Verdict:
+    """The verdict; but what is clear by hashes alone is not, where a sample has another content each time it is read."""
+    by_content = "told_apart_by" in verdict.evidence and verdict.evidence["told_apart_by"].value == "digest"
+    size = dataset_size(run) if verdict.status == "clear" and by_content else None
+    if size is None or (different := different_samples(run)) <= size:
+        return verdict
+    return replace(
+        verdict,
+        status="inconclusive",
+        cause=f"{different:,} different contents were read of {plural(size, 'sample')}: a sample is not the same each time "
+        "(augmentation, padding to a batch), and hashes of the content do not show it again",
+        fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
+    )
 
 
 def nothing_to_reduce(run: Run, answer: Callable[..., Verdict]) -> Verdict:

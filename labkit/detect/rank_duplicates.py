@@ -28,6 +28,7 @@ from .explanations import (
     copies_in_data,
     one_filled_batch,
     split_by_count,
+    unless_contents_change,
     with_replacement,
 )
 from .verdict import Verdict, answering
@@ -47,7 +48,10 @@ IDENTICAL_FIX = (
 
 def detect(record: Record) -> Verdict:
     """Judge the first epoch of the run under study."""
-    run = record.run
+    return unless_contents_change(_judge(record.run), record.run)
+
+
+def _judge(run: Run) -> Verdict:
     if run.world_size == 1:
         return _answer("not_applicable", cause="one rank cannot repeat what another reads", fix="run with 2 ranks or more")
     seen = first_epoch(run)

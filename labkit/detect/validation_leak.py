@@ -9,7 +9,7 @@ import numpy as np
 
 from ..record.measures import Leak, Quantity, dataset_size, epochs, held_out, reads, validation_leak
 from ..record.schema import Record, Run
-from .explanations import MEETINGS
+from .explanations import MEETINGS, unless_contents_change
 from .verdict import Verdict, answering, either
 
 NAME = "validation-leak"
@@ -19,7 +19,10 @@ _answer = answering(NAME, QUESTION)
 
 def detect(record: Record) -> Verdict:
     """Compare what all ranks validated on with what all ranks trained on, in the run under study."""
-    run = record.run
+    return unless_contents_change(_judge(record.run), record.run)
+
+
+def _judge(run: Run) -> Verdict:
     leak = validation_leak(run)
     if leak is None:
         return _answer(

@@ -221,6 +221,11 @@ def dataset_size(run: Run) -> int | None:
     return int(size) if isinstance(size, (int, float)) and size > 0 else None
 
 
+def different_samples(run: Run, name: str = "train") -> int:
+    """How many samples a run read that differ in content, over all epochs and ranks."""
+    return len({digest for log in run.ranks for step in log.steps for digest in step.digests.get(name, ())})
+
+
 def sampler_padding(num_samples: int, world_size: int) -> int:
     """Samples that a distributed sampler repeats so that every rank gets equally many: ceil(N/W)·W - N."""
     return -num_samples % world_size

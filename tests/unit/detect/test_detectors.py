@@ -379,6 +379,23 @@ def test_an_equal_order_of_few_samples_may_be_an_accident():
     assert ask("order", readings.same_order(97, 2, 8), ids=False, content=lambda i: 7).status == "inconclusive"
 
 
+@by_ids_and_by_content
+def test_shares_that_change_hands_do_not_make_a_new_order(ids):
+    (first, _), swapped = readings.same_order(97, 2, 8), readings.same_order(97, 2, 8)[0][::-1]
+    verdict = ask("order", [first, swapped], ids=ids)
+    assert verdict.status == "found" and "global batches" in verdict.cause and "set_epoch" in verdict.fix
+
+
+def test_epochs_that_repeat_later_are_found_and_named():
+    (first, second) = readings.fixed(97, 2, 8)
+    verdict = ask("order", [first, second, second, second])
+    assert verdict.status == "found" and "epoch 2 repeats epoch 1's order" in verdict.cause
+
+
+def test_an_epoch_of_one_step_has_no_order():
+    assert ask("order", readings.same_order(64, 2, 32)).status == "clear"
+
+
 def test_one_epoch_has_no_second_order():
     assert ask("order", readings.fixed(97, 2, 8)[:1]).status == "not_applicable"
 
@@ -443,6 +460,17 @@ def test_a_pass_that_is_recorded_batch_by_batch_and_twice_an_epoch_shows_its_lea
         logs.append(msgspec.structs.replace(log, seen=(*batches, *batches)))
     run = msgspec.structs.replace(record.run, ranks=tuple(logs))
     assert detect.detector("validation-leak")(record_of(run)).status == "found"
+
+
+@pytest.mark.parametrize("name", ["rank-duplicates", "worker-duplicates", "coverage", "order", "validation-leak"])
+@pytest.mark.parametrize("how", [readings.fixed, readings.own_shuffles, readings.same_order], ids=named)
+def test_nothing_is_clear_by_hashes_of_what_changes_each_time_that_it_is_read(name, how):
+    """Augmentation, or padding to the longest of a batch."""
+    times = iter(range(10**6))
+    verdict = ask(name, how(97, 2, 8), ids=False, content=lambda i: content_of(next(times)), dataset_size=97,
+                  validation=[[1, 2, 3], [4, 5]])  # fmt: skip
+    assert verdict.status == "inconclusive" and "ids" in verdict.fix
+    assert ask(name, how(97, 2, 8), validation=[[1], [2]], dataset_size=97).status != "inconclusive", "ids decide"
 
 
 def test_no_leak_in_a_part_of_an_epoch_says_nothing():
