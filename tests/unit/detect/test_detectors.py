@@ -336,8 +336,30 @@ def test_coverage_of_a_part_of_an_epoch_is_open_unless_all_was_read():
     assert ask("coverage", readings.fixed(97, 2, 8), complete=False, dataset_size=97).status == "clear"
 
 
+def test_epochs_without_a_batch_are_found():
+    verdict = ask("coverage", [[[], []]], dataset_size=9)
+    assert verdict.status == "found" and "drop_last" in verdict.fix
+
+
+@by_ids_and_by_content
+def test_what_the_first_epoch_leaves_out_and_a_later_one_reads_is_a_curriculum(ids):
+    order = shuffled(200, 3)
+    reading = [[in_batches(order[rank:part:2], 8) for rank in range(2)] for part in (100, 150, 200)]
+    verdict = ask("coverage", reading, ids=ids, dataset_size=200)
+    assert verdict.status == "clear" and "epoch 2 reads every sample" in verdict.cause
+    assert ask("coverage", reading[:2], ids=ids, dataset_size=200).status == "found"
+
+
+def test_batches_of_as_many_tokens_as_fit_may_drop_one_a_rank_too():
+    sizes = [8, 5, 9, 4, 7, 6, 9, 3] * 3
+    order, starts = shuffled(sum(sizes), 1), [sum(sizes[:place]) for place in range(len(sizes))]
+    batches = [order[start : start + length] for start, length in zip(starts, sizes, strict=True)][:-2]
+    assert ask("coverage", [[batches[0::2], batches[1::2]]], dataset_size=len(order)).status == "clear"
+    assert ask("coverage", [[batches[0:-4:2], batches[1:-4:2]]], dataset_size=len(order)).status == "found"
+
+
 def test_coverage_needs_samples_and_the_size_of_the_data():
-    verdicts = [ask("coverage", readings.fixed(97, 2, 8)), ask("coverage", [[[], []]], dataset_size=9)]
+    verdicts = [ask("coverage", readings.fixed(97, 2, 8)), ask("coverage", [[[], []]], complete=False, dataset_size=9)]
     assert [(v.status, "size" in v.cause, "which samples" in v.cause) for v in verdicts] == [
         ("not_applicable", True, False),
         ("not_applicable", False, True),
