@@ -23,6 +23,9 @@ MEETINGS = 5.0
 ENOUGH = 10
 """Different samples to see before a pattern over all of them is no accident: 1 in 10! is below a millionth."""
 
+UNSPLIT = 1.5
+"""Ranks that together read this many times the data set, each sample counted once a rank, do not share it out."""
+
 EQUAL_SAMPLES = 0.01
 """Share of reads that a few equal samples in the data may cause before hashes of the content cannot tell."""
 
@@ -85,6 +88,20 @@ def with_replacement(seen: Reads, size: int | None) -> bool:
     across = sum(different) - among * (1 - (1 - 1 / among) ** sum(draws))
     across = max(across, (seen.world_size - 1) * seen.within_ranks)
     return seen.within_ranks >= within - 3 * math.sqrt(within) and seen.across_ranks <= across + 3 * math.sqrt(across)
+
+
+def listed_several_times(seen: Reads, size: int | None) -> bool:
+    """Whether a list that holds some samples several times, shared out at random, could have made what was read.
+
+    Of P pairs 1/W fall to one rank, and the others to two: W-1 times as many, with a spread of their difference of
+    the root of (W-1)·P.
+    """
+    if seen.within_ranks < MEETINGS or (seen.even_repeats or 1) > 1:
+        return False
+    if size is not None and int(seen.ranks_reading.sum()) >= UNSPLIT * size:
+        return False
+    others, pairs = seen.world_size - 1, seen.across_ranks + seen.within_ranks
+    return seen.across_ranks <= others * seen.within_ranks + 3 * math.sqrt(others * pairs)
 
 
 def _surprise_of_no_repeat(draws: int, among: int) -> float:

@@ -158,6 +158,15 @@ class Reads:
         ]
         return sum(same) / len(same) if same and self.world_size > 1 else 0.0
 
+    @cached_property
+    def twins(self) -> list[tuple[int, ...]]:
+        """Groups of ranks, but not all ranks, that read the same samples in the same order at every step (of at least 3)."""
+        groups: dict[tuple[bytes, ...], list[int]] = {}
+        for rank, of_rank in enumerate(self.batches):
+            groups.setdefault(tuple(keys.tobytes() for keys in of_rank), []).append(rank)
+        found = [tuple(group) for read, group in groups.items() if len(group) > 1 and len(read) >= 3]
+        return [] if len(groups) == 1 else found
+
 
 def names_of(records: Sequence[Record]) -> list[str]:
     """A name for each record: its variant, with the settings in which records of one variant differ.

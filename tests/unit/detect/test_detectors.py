@@ -1,5 +1,6 @@
 """Every detector four ways: found, clear, inconclusive, not applicable; by ids, and by hashes of the content alone."""
 
+import itertools
 import random
 from collections import Counter
 
@@ -10,7 +11,7 @@ from labkit import detect
 from labkit.errors import UnknownName
 from labkit.record.schema import Seen
 
-from ..builders import content_of, in_batches, record_of, run_of, shuffled
+from ..builders import content_of, in_batches, record_of, run_of, shares, shuffled
 from . import readings
 
 INNOCENT = (
@@ -367,6 +368,32 @@ def test_coverage_needs_samples_and_the_size_of_the_data():
 
 
 # Does each epoch come in a new order?
+
+
+@by_ids_and_by_content
+def test_some_ranks_that_read_the_same_are_found_and_named(ids):
+    def two_of_four(epoch):
+        own = [in_batches(share, 8) for share in shares(shuffled(200, epoch), 4)]
+        return [own[0], own[1], own[2], own[2]]
+
+    verdict = ask("rank-duplicates", [two_of_four(0), two_of_four(1)], ids=ids, dataset_size=200)
+    assert verdict.status == "found" and "ranks 2 and 3 read the same" in verdict.cause and "parallelism" in verdict.fix
+
+
+def test_ranks_that_read_equal_copies_in_stored_order_are_not_called_the_same():
+    reading = [[in_batches(share, 8) for share in shares(list(range(200)), 4)]] * 2
+    assert (
+        ask("rank-duplicates", reading, ids=False, content=lambda i: content_of(i // 2), dataset_size=200).status != "found"
+    )
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_a_list_that_holds_some_samples_several_times_is_no_overlap(ranks):
+    for seed, times in itertools.product(range(5), (2, 3)):
+        listed = [*range(500), *(list(range(0, 500, 4)) * (times - 1))]
+        order = random.Random(seed).sample(listed, len(listed))
+        reading = [[in_batches(share, 8) for share in shares(order, ranks)]]
+        assert ask("rank-duplicates", reading, dataset_size=500).status == "inconclusive"
 
 
 @by_ids_and_by_content
