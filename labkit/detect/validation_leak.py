@@ -16,6 +16,12 @@ NAME = "validation-leak"
 QUESTION = "Is validation data trained on?"
 _answer = answering(NAME, QUESTION)
 
+SEED = "split once, with a seed that is the same on every rank: torch.Generator().manual_seed(seed), not seed + rank"
+INDICES = (
+    "look at how the two parts are made: a rank trains on what it holds out itself, so their indices overlap; "
+    "assert not set(train_indices) & set(validation_indices)"
+)
+
 
 def detect(record: Record) -> Verdict:
     """Compare what all ranks validated on with what all ranks trained on, in the run under study."""
@@ -61,7 +67,7 @@ def _judge(run: Run) -> Verdict:
         evidence,
         cause=f"{leak.leaked:,} of {leak.validation:,} validation samples are trained on by some rank: "
         "the validation score is not one",
-        fix="split once, with a seed that is the same on every rank: torch.Generator().manual_seed(seed), not seed + rank",
+        fix=INDICES if leak.own * 2 * run.world_size >= leak.leaked else SEED,
         where=str(run.fact("split_where", "")) or None,
     )
 

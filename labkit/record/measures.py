@@ -292,11 +292,13 @@ class Leak:
         validation: different validation samples over all ranks.
         leaked: of these, trained on by any rank in any epoch.
         key: how samples are told apart.
+        own: of the leaked, trained on by a rank that holds them out itself.
     """
 
     validation: int
     leaked: int
     key: Key
+    own: int = 0
 
     @property
     def share(self) -> float:
@@ -317,9 +319,11 @@ def validation_leak(run: Run, name: str = "validation", train_name: str = "train
     if not passes or not steps:
         return None
     by_id = all(len(seen.ids) == len(seen.digests) for seen in passes) and all(train_name in s.ids for s in steps)
-    validated = {key for seen in passes for key in (seen.ids if by_id else seen.digests)}
-    trained = {key for s in steps for key in (s.ids if by_id else s.digests)[train_name]}
-    return Leak(len(validated), len(validated & trained), "id" if by_id else "digest")
+    validated = [{key for seen in held_out(log, name) for key in (seen.ids if by_id else seen.digests)} for log in run.ranks]
+    trained = [{key for s in log.steps for key in (s.ids if by_id else s.digests).get(train_name, ())} for log in run.ranks]
+    every, own = set().union(*validated), [held & read for held, read in zip(validated, trained, strict=True)]
+    leaked = every & set().union(*trained)
+    return Leak(len(every), len(leaked), "id" if by_id else "digest", len(set().union(*own)))
 
 
 def expected_unique_share(num_samples: int, batch: int, world_size: int) -> float:

@@ -522,6 +522,14 @@ def test_nothing_is_clear_by_hashes_of_what_changes_each_time_that_it_is_read(na
     assert ask(name, how(97, 2, 8), validation=[[1], [2]], dataset_size=97).status != "inconclusive", "ids decide"
 
 
+def test_a_leak_by_indices_that_overlap_is_not_laid_to_the_seed():
+    reading = readings.fixed(97, 2, 8)
+    for validation in ([range(90, 110)] * 2, [range(90, 110, 2), range(91, 110, 2)]):
+        verdict = ask("validation-leak", reading, validation=[list(one) for one in validation], dataset_size=97)
+        assert verdict.status == "found" and "indices overlap" in verdict.fix and "seed" not in verdict.fix
+    assert "seed + rank" in detect.detector("validation-leak")(leaky_run(97, 2, leaky=True)).fix
+
+
 def test_no_leak_in_a_part_of_an_epoch_says_nothing():
     assert detect.detector("validation-leak")(leaky_run(97, 2, leaky=False, complete=False)).status == "inconclusive"
 
