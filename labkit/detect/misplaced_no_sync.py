@@ -66,7 +66,9 @@ def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Qua
         "found",
         evidence,
         cause=f"{apart}, {told}: every micro-batch ran in no_sync",
-        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, forward and backward",
+        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, forward and backward. Where weights "
+        "are averaged now and then instead (local SGD), record their hash after the last time: "
+        "probe.digest('weights', model.parameters())",
         where=where,
     )
 

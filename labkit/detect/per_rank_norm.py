@@ -45,10 +45,11 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "found",
             evidence,
-            cause="ranks find different norms for one gradient: each sees its own shard alone, scales it by a factor of its "
-            "own, and the clipped gradient is too long and points elsewhere",
+            cause="ranks find different norms for one gradient: each sees its own shard alone, or its own gradient before "
+            "those of all ranks are averaged, scales it by a factor of its own, and the clipped gradient points elsewhere",
             fix="use the wrapper's own clip_grad_norm_ (model.clip_grad_norm_ under FSDP1), or FSDP2, whose DTensors know "
-            "all shards; print the norm on two ranks once",
+            "all shards; under DDP clip after the backward pass that reduces. Where ranks train apart for some steps on "
+            "purpose (local SGD), this is expected",
             where=str(record.run.fact("wrap_where", "")) or None,
         )
     if spread.max() <= ROUNDING:
