@@ -74,9 +74,7 @@ def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Qua
 
 
 def _left_out(done: Reductions, equal: bool | None, evidence: dict[str, Quantity], where: str | None) -> Verdict:
-    last = (
-        f"in {plural(done.left_out, 'step')} of the optimizer the last backward pass ran in no_sync, after one that reduced"
-    )
+    last = f"in {plural(done.left_out, 'step')} of the optimizer the last backward pass did not reduce: it ran in no_sync"
     if equal is None:
         return _answer(
             "inconclusive",
@@ -87,7 +85,7 @@ def _left_out(done: Reductions, equal: bool | None, evidence: dict[str, Quantity
     return _answer(
         "found",
         evidence,
-        cause=f"{last}: its gradients stay on their rank, and the ranks end with different weights",
+        cause=f"{last}, its gradients stay on their rank, and the ranks end with different weights",
         fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, and put the others in, forward and "
         "backward; the last batches of an epoch too",
         where=where,

@@ -204,7 +204,7 @@ class Reductions:
     Attributes:
         passes: backward passes up to a step of the optimizer (K), the median.
         reduced: of these, passes that reduced, the median.
-        left_out: steps of the optimizer whose last backward pass did not reduce, while an earlier one did.
+        left_out: steps of the optimizer whose last backward pass did not reduce.
         steps: how many steps.
         never: whether no pass of the whole run reduced.
         in_no_sync_forward, in_no_sync_backward: share of the passes whose forward, and whose backward, ran in no_sync.
@@ -232,7 +232,7 @@ def reductions(run: Run) -> Reductions | None:
     return Reductions(
         passes=float(np.median([_per_update(update, "backwards") for update in updates])),
         reduced=float(np.median([_per_update(update, "reductions") for update in updates])),
-        left_out=sum(bool(did.any() and not did[-1]) for update in updates if len(did := _series(update, "pass_reduced"))),
+        left_out=sum(not did[-1] for update in updates if len(did := _series(update, "pass_reduced"))),
         steps=len(watched),
         never=not any(step.counts.get("reductions") for step in watched),
         in_no_sync_forward=float(np.mean(forward == 0)) if len(forward) else 0.0,

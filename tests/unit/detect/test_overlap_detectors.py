@@ -121,6 +121,8 @@ def test_a_last_micro_batch_that_stays_on_its_rank_is_found_by_the_weights():
     found = verdict("misplaced-no-sync", record(micro_batches("1000"), digests=["a", "b"]))
     assert found.status == "found" and "4 steps of the optimizer" in found.cause and "different weights" in found.cause
     assert status("misplaced-no-sync", micro_batches("1000"), digests=["a", "a"]) == "clear"
+    some = [steps[:8] + of_tail[8:] for steps, of_tail in zip(micro_batches("0001"), micro_batches("0000"), strict=True)]
+    assert status("misplaced-no-sync", some, digests=["a", "b"]) == "found", "the last batches of an epoch"
     assert status("misplaced-no-sync", micro_batches("1000")) == "inconclusive", "a second optimizer may own that pass"
 
 
