@@ -197,7 +197,7 @@ def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> 
     pick: Callable = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
     dtype = np.int64 if key == "id" else np.uint64
     batches = tuple(tuple(np.array(pick(s), dtype) for s in of_rank) for of_rank in steps)
-    whole = all(_ended(log, epoch, name) and not _went_on_in(log, epoch) for log in run.ranks)
+    whole = all(_ended(log, epoch, name) and not _went_on_in(run, log, epoch) for log in run.ranks)
     return Reads(epoch, key, batches, whole)
 
 
@@ -219,9 +219,16 @@ def _ended(log: RankLog, epoch: int, name: str) -> bool:
     return any(fields.get("epoch") == epoch and fields.get("of", name) == name for fields in ends)
 
 
-def _went_on_in(log: RankLog, epoch: int) -> bool:
-    """Whether the run went on from a checkpoint in this epoch: what it read before that is not in this log."""
-    return bool(log.steps) and log.steps[0].step > 0 and log.steps[0].epoch == epoch
+def _went_on_in(run: Run, log: RankLog, epoch: int) -> bool:
+    """Whether the run went on from a checkpoint within this epoch: what it read of it before that is not in this log.
+
+    Where the attempt before left its steps, these say whether the epoch had begun; else it may have.
+    """
+    if not log.steps or log.steps[0].step == 0 or log.steps[0].epoch != epoch:
+        return False
+    own = [earlier.steps for logs in run.earlier for earlier in logs if earlier.head.rank == log.head.rank]
+    before = [step for steps in own for step in steps if step.step < log.steps[0].step]
+    return not before or any(step.epoch == epoch for step in before)
 
 
 def dataset_size(run: Run) -> int | None:
