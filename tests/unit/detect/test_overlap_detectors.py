@@ -34,10 +34,13 @@ def status(name, steps_of_ranks, **how) -> str:
 
 
 def test_one_bucket_after_the_backward_pass_is_found_with_its_waste():
-    found = verdict("exposed-communication", record(same_on(2, buckets=ONE_BUCKET), wrapped_where="file.py:3"))
+    large = same_on(2, buckets=ONE_BUCKET, sizes=[2**24])
+    found = verdict("exposed-communication", record(large, wrapped_where="file.py:3"))
     assert found.status == "found" and found.where == "file.py:3"
     assert found.waste == pytest.approx(200 / 500)
     assert "one bucket holds all" in found.cause and "bucket_cap_mb" in found.fix
+    small = verdict("exposed-communication", record(same_on(2, buckets=ONE_BUCKET, sizes=[20_000])))
+    assert small.status == "found" and "bucket_cap_mb" not in small.fix and "larger batch" in small.fix
 
 
 def test_buckets_that_leave_in_time_are_clear():
