@@ -45,6 +45,15 @@ def detect(record: Record) -> Verdict:
             fix="run more steps; a scale near 1 hides the order",
         )
     norms, scales = np.array(kept).T
+    if float((norms > clip_norm * (1 + TOLERANCE)).mean()) > 1 - USUAL:
+        return _answer(
+            "inconclusive",
+            {"grad_norm": Quantity(float(np.median(norms)), "median"), "clip_norm": Quantity(float(clip_norm))},
+            cause="the recorded norms are larger than clip_norm: they are those before clipping, which clip_grad_norm_ "
+            "returns, and do not tell whether the scale was in them",
+            fix="record grad_norm in a hook of the optimizer, which sees what it takes: optimizer.register_step_pre_hook("
+            'lambda *_: probe.scalar("grad_norm", torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])))',
+        )
     share = norms * scales / clip_norm  # 1 where the scaled gradients were clipped
     at_the_wrong_norm = float((np.abs(share - 1) < TOLERANCE).mean())
     norm, scale = float(np.median(norms)), float(np.median(scales))

@@ -6,21 +6,36 @@ this epoch. A loader that is sharded twice misses all but 1/W.
 
 from __future__ import annotations
 
-from ..record.measures import Quantity, Reads, dataset_size, first_epoch
-from ..record.schema import Record
+from ..record.measures import Quantity, Reads, dataset_size, epochs, first_epoch, reads
+from ..record.schema import Record, Run
 from ..words import plural
-from .explanations import with_replacement
+from .explanations import unless_contents_change, with_replacement
 from .verdict import Verdict, answering
 
 NAME = "coverage"
 QUESTION = "Is all of the data read in an epoch?"
 _answer = answering(NAME, QUESTION)
 
+EPOCHS = 10
+"""Epochs that are looked at for what the first leaves out."""
+
 
 def detect(record: Record) -> Verdict:
     """Judge the first epoch of the run under study."""
-    run = record.run
+    return unless_contents_change(_judge(record.run), record.run)
+
+
+def _judge(run: Run) -> Verdict:
     seen, size = first_epoch(run), dataset_size(run)
+    if seen is None and any(
+        event.name == "epoch_end" and "of" not in event.fields for log in run.ranks for event in log.events
+    ):
+        return _answer(
+            "found",
+            cause="epochs end without a batch: nothing is read, and nothing trained",
+            fix="look whether a rank has fewer samples than a batch and drop_last=True drops them: take a smaller batch, or "
+            "keep the last one",
+        )
     if seen is None or seen.total == 0 or size is None:
         lacks = "the data set's size" if seen is not None and seen.total else "which samples were read"
         return _answer(
@@ -47,6 +62,14 @@ def detect(record: Record) -> Verdict:
             fix="run a whole epoch (no cap on the steps)",
         )
     droppable = _droppable(seen, run.fact("batch_size"))
+    later = next((epoch for epoch in epochs(run)[1:EPOCHS] if reads(run, epoch, seen.key).unique >= size), None)
+    if later is not None:
+        return _answer(
+            "clear",
+            evidence,
+            cause=f"epoch {seen.epoch} leaves out {missing:,}, as a curriculum or a resumed epoch does, and epoch {later} "
+            "reads every sample",
+        )
     if seen.total < size and missing <= droppable:
         return _answer("clear", evidence, cause=f"all is read but a dropped tail of {missing}, less than a global batch")
     enough_reads = seen.total >= size - droppable
@@ -80,11 +103,12 @@ def _droppable(seen: Reads, batch: object) -> int:
     """How many samples a dropped tail may hold.
 
     With a last batch that is shorter than the others nothing was dropped but by the sampler (fewer than W); else less
-    than a global batch.
+    than a global batch. Where batches differ anyway, as those of a number of tokens do, a short one says nothing.
     """
     by_sampler = seen.world_size - 1
     sizes = [len(keys) for of_rank in seen.batches for keys in of_rank]
     full = int(batch) if isinstance(batch, int) and batch > 0 else max(sizes)
-    if any(len(of_rank[-1]) < full for of_rank in seen.batches if of_rank):
+    differ = len({len(keys) for of_rank in seen.batches for keys in of_rank[:-1]}) > 2
+    if not differ and any(len(of_rank[-1]) < full for of_rank in seen.batches if of_rank):
         return by_sampler
-    return full * seen.world_size - 1
+    return (max(sizes) if differ else full) * seen.world_size - 1

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from ..record.measures import Reads, filling, sampler_padding
+from ..record.measures import Reads, dataset_size, different_samples, filling, sampler_padding
 from ..record.schema import Run
+from ..words import plural
 from .verdict import Verdict
 
 MEETINGS = 5.0
@@ -20,6 +22,9 @@ MEETINGS = 5.0
 
 ENOUGH = 10
 """Different samples to see before a pattern over all of them is no accident: 1 in 10! is below a millionth."""
+
+UNSPLIT = 1.5
+"""Ranks that together read this many times the data set, each sample counted once a rank, do not share it out."""
 
 EQUAL_SAMPLES = 0.01
 """Share of reads that a few equal samples in the data may cause before hashes of the content cannot tell."""
@@ -85,9 +90,38 @@ def with_replacement(seen: Reads, size: int | None) -> bool:
     return seen.within_ranks >= within - 3 * math.sqrt(within) and seen.across_ranks <= across + 3 * math.sqrt(across)
 
 
+def listed_several_times(seen: Reads, size: int | None) -> bool:
+    """Whether a list that holds some samples several times, shared out at random, could have made what was read.
+
+    Of P pairs 1/W fall to one rank, and the others to two: W-1 times as many, with a spread of their difference of
+    the root of (W-1)·P.
+    """
+    if seen.within_ranks < MEETINGS or (seen.even_repeats or 1) > 1:
+        return False
+    if size is not None and int(seen.ranks_reading.sum()) >= UNSPLIT * size:
+        return False
+    others, pairs = seen.world_size - 1, seen.across_ranks + seen.within_ranks
+    return seen.across_ranks <= others * seen.within_ranks + 3 * math.sqrt(others * pairs)
+
+
 def _surprise_of_no_repeat(draws: int, among: int) -> float:
     """-log of the chance that so many draws with replacement hold no repeat."""
     return -sum(math.log1p(-i / among) for i in range(draws)) if draws <= among else math.inf
+
+
+def unless_contents_change(verdict: Verdict, run: Run) -> Verdict:
+    """The verdict; but what is clear by hashes alone is not, where a sample has another content each time it is read."""
+    by_content = "told_apart_by" in verdict.evidence and verdict.evidence["told_apart_by"].value == "digest"
+    size = dataset_size(run) if verdict.status == "clear" and by_content else None
+    if size is None or (different := different_samples(run)) <= size:
+        return verdict
+    return replace(
+        verdict,
+        status="inconclusive",
+        cause=f"{different:,} different contents were read of {plural(size, 'sample')}: a sample is not the same each time "
+        "(augmentation, padding to a batch), and hashes of the content do not show it again",
+        fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
+    )
 
 
 def nothing_to_reduce(run: Run, answer: Callable[..., Verdict]) -> Verdict:

@@ -30,6 +30,9 @@ HALF = 0.5
 
 ENOUGH_STEPS = 3
 
+LATENCY_BYTES = 2**16
+"""Gradients of less than this take a latency to send, and hardly more, on any link that one trains over."""
+
 
 def detect(record: Record) -> Verdict:
     """Judge the measured steps of the run under study."""
@@ -128,8 +131,14 @@ def _cause(run: Run, seen: Exposure, hidden: np.ndarray) -> str:
 
 
 def _fix(run: Run) -> str:
-    if buckets(run) is None:
+    made = buckets(run)
+    if made is None:
         return "let DistributedDataParallel reduce during the backward pass, in buckets, instead of a loop after it"
+    if made.num_bytes.sum() < LATENCY_BYTES:
+        return (
+            "smaller buckets do not help gradients that are so few bytes, for each costs a latency: let a step compute more "
+            "(a larger batch, or several micro-batches with no_sync)"
+        )
     return (
         "give DDP smaller buckets (bucket_cap_mb, in MiB): an eighth to a sixteenth of the gradients is a start; then try "
         "half and twice as much, since each bucket costs a latency"

@@ -37,6 +37,8 @@ def detect(record: Record) -> Verdict:
             fix="put the forward pass into `with ddp.no_sync():` too",
             where=where,
         )
+    if done.left_out and not equal:
+        return _left_out(done, equal, evidence, where)
     if done.in_no_sync_forward == 0:
         return _answer("not_applicable", evidence, cause="no pass ran in no_sync")
     return _answer(
@@ -64,7 +66,28 @@ def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Qua
         "found",
         evidence,
         cause=f"{apart}, {told}: every micro-batch ran in no_sync",
-        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, forward and backward",
+        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, forward and backward. Where weights "
+        "are averaged now and then instead (local SGD), record their hash after the last time: "
+        "probe.digest('weights', model.parameters())",
+        where=where,
+    )
+
+
+def _left_out(done: Reductions, equal: bool | None, evidence: dict[str, Quantity], where: str | None) -> Verdict:
+    last = f"in {plural(done.left_out, 'step')} of the optimizer the last backward pass did not reduce: it ran in no_sync"
+    if equal is None:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"{last}, and no hash says whether the ranks' weights are equal",
+            fix="record the weights on every rank: probe.digest('weights', model.parameters())",
+        )
+    return _answer(
+        "found",
+        evidence,
+        cause=f"{last}, its gradients stay on their rank, and the ranks end with different weights",
+        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, and put the others in, forward and "
+        "backward; the last batches of an epoch too",
         where=where,
     )
 

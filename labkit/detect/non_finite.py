@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..record.measures import Quantity
-from ..record.measures_precision import NonFinite, first_nonfinite, losses, steps_of
-from ..record.schema import Record
+from ..record.measures import Quantity, train_steps
+from ..record.measures_precision import NonFinite, first_nonfinite, steps_of
+from ..record.schema import Record, Run
 from ..words import plural
 from .verdict import Verdict, answering
 
@@ -32,8 +32,8 @@ FIXES = {
 def detect(record: Record) -> Verdict:
     """Look for the first value that is no number, in the run under study."""
     run = record.run
-    steps, values = steps_of(run), losses(run)
-    recorded = [step for step in steps if "loss_local" in step.scalars]
+    steps = steps_of(run)
+    recorded = [step for log in run.ranks for step in train_steps(log) if "loss_local" in step.scalars]
     if not recorded:
         return _answer(
             "not_applicable",
@@ -42,7 +42,7 @@ def detect(record: Record) -> Verdict:
         )
     first = first_nonfinite(run)
     bad_losses = sum(not np.isfinite(step.scalar("loss_local")) for step in recorded)
-    evidence = {"steps": Quantity(len(steps), "steps"), "losses_not_finite": Quantity(bad_losses, "steps")}
+    evidence = {"steps": Quantity(len(steps), "steps"), "losses_not_finite": Quantity(bad_losses, "steps of all ranks")}
     if first is None:
         if len(steps) < ENOUGH:
             return _answer(
@@ -56,14 +56,19 @@ def detect(record: Record) -> Verdict:
     return _answer(
         "found",
         evidence,
-        cause=_cause(first, float(values[-1])),
+        cause=_cause(first, run),
         fix=FIXES[first.what],
         where=str(run.fact("loop_where", "")) or None,
     )
 
 
-def _cause(first: NonFinite, last_loss: float) -> str:
+def _cause(first: NonFinite, run: Run) -> str:
+    where = "" if len(first.ranks) == run.world_size else f" on rank {', '.join(map(str, first.ranks))}"
     text = (
-        f"the {first.what} hold{'s' * (first.what == 'loss')} NaN or infinity at step {first.step}, and no error is raised"
+        f"the {first.what} hold{'s' * (first.what == 'loss')} NaN or infinity at step {first.step}{where}, and no error is "
+        "raised"
     )
-    return text + ("; so does every loss to the end" if not np.isfinite(last_loss) else "")
+    recorded = [[s.scalar("loss_local") for s in train_steps(log) if "loss_local" in s.scalars] for log in run.ranks]
+    return text + (
+        "" if any(np.isfinite(values[-1]) for values in recorded if values) else "; so does every loss to the end"
+    )

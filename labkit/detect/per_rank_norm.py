@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..record.measures import Quantity
+from ..record.measures import Quantity, train_steps
 from ..record.schema import Record, Run
 from .verdict import Verdict, answering
 
@@ -45,10 +45,11 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "found",
             evidence,
-            cause="ranks find different norms for one gradient: each sees its own shard alone, scales it by a factor of its "
-            "own, and the clipped gradient is too long and points elsewhere",
+            cause="ranks find different norms for one gradient: each sees its own shard alone, or its own gradient before "
+            "those of all ranks are averaged, scales it by a factor of its own, and the clipped gradient points elsewhere",
             fix="use the wrapper's own clip_grad_norm_ (model.clip_grad_norm_ under FSDP1), or FSDP2, whose DTensors know "
-            "all shards; print the norm on two ranks once",
+            "all shards; under DDP clip after the backward pass that reduces. Where ranks train apart for some steps on "
+            "purpose (local SGD), this is expected",
             where=str(record.run.fact("wrap_where", "")) or None,
         )
     if spread.max() <= ROUNDING:
@@ -63,7 +64,10 @@ def detect(record: Record) -> Verdict:
 
 
 def _norms(run: Run) -> np.ndarray:
-    """[ranks, steps]: of the steps in which every rank recorded one."""
-    of_ranks = [{s.step: s.scalar("grad_norm") for s in log.steps if "grad_norm" in s.scalars} for log in run.ranks]
+    """[ranks, steps]: of the steps in which every rank recorded one. A rank alone may validate between them."""
+    of_ranks = [
+        {place: s.scalar("grad_norm") for place, s in enumerate(train_steps(log)) if "grad_norm" in s.scalars}
+        for log in run.ranks
+    ]
     common = sorted(set.intersection(*map(set, of_ranks))) if of_ranks else []
     return np.array([[of_rank[number] for number in common] for of_rank in of_ranks])

@@ -24,10 +24,13 @@ from ..words import plural
 from .explanations import (
     EQUAL_SAMPLES,
     MEETINGS,
+    UNSPLIT,
     allowed_repeats,
     copies_in_data,
+    listed_several_times,
     one_filled_batch,
     split_by_count,
+    unless_contents_change,
     with_replacement,
 )
 from .verdict import Verdict, answering
@@ -35,9 +38,6 @@ from .verdict import Verdict, answering
 NAME = "rank-duplicates"
 QUESTION = "Do the ranks read the same data?"
 _answer = answering(NAME, QUESTION)
-
-UNSPLIT = 1.5
-"""Ranks that together read this many times the data set, each sample counted once a rank, do not share it out."""
 
 IDENTICAL_FIX = (
     "give the DataLoader a DistributedSampler(data, world_size, rank) instead of shuffle=True, and call "
@@ -47,7 +47,10 @@ IDENTICAL_FIX = (
 
 def detect(record: Record) -> Verdict:
     """Judge the first epoch of the run under study."""
-    run = record.run
+    return unless_contents_change(_judge(record.run), record.run)
+
+
+def _judge(run: Run) -> Verdict:
     if run.world_size == 1:
         return _answer("not_applicable", cause="one rank cannot repeat what another reads", fix="run with 2 ranks or more")
     seen = first_epoch(run)
@@ -70,6 +73,18 @@ def detect(record: Record) -> Verdict:
             evidence,
             cause=f"in {share} all {seen.world_size} ranks read the same samples in the same order: they do the work of one",
             fix=IDENTICAL_FIX,
+            where=where,
+            waste=waste,
+        )
+    twins = seen.twins
+    if twins and seen.unique > 1 and (not copies_in_data(seen, size) or _twins_in_another_order(run, twins)):
+        said = "; ".join(f"ranks {' and '.join(map(str, group))}" for group in twins)
+        return _answer(
+            "found",
+            evidence,
+            cause=f"{said} read the same samples in the same order, at every step: such a group does the work of one rank",
+            fix="give the sampler of each its own rank of all (dist.get_rank(), not the local or the node's rank). Where a "
+            "group holds one model together (tensor or pipeline parallelism), this is as it should be",
             where=where,
             waste=waste,
         )
@@ -99,6 +114,14 @@ def detect(record: Record) -> Verdict:
             cause="ranks read each other's samples no more often than drawing with replacement would make them",
             fix="draw without replacement for one epoch, and judge the whole of it",
         )
+    if listed_several_times(seen, size):
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause="some samples are read several times, by one rank as often as by several: a list that holds them several "
+            "times (oversampling), shared out, does that",
+            fix="judge one epoch of the plain list; or give each entry of the list an id of its own",
+        )
     if size is not None and read_by_ranks >= UNSPLIT * size:
         return _answer(
             "found",
@@ -125,6 +148,12 @@ def _identical_in_another_order(run: Run) -> bool:
     """Whether ranks are identical in a second epoch too, in a new order: equal samples would be dealt out anew."""
     others = epochs(run)[1:2]
     return bool(others) and reads(run, others[0]).identical_steps >= 0.9 and order_repeats(run) is False
+
+
+def _twins_in_another_order(run: Run, twins: list[tuple[int, ...]]) -> bool:
+    """Whether the same ranks read the same in a second epoch too, in a new order: equal samples would be dealt out anew."""
+    others = epochs(run)[1:2]
+    return bool(others) and reads(run, others[0]).twins == twins and order_repeats(run) is False
 
 
 def _clear_if_it_would_show(seen: Reads, size: int | None, evidence: dict[str, Quantity]) -> Verdict:

@@ -32,6 +32,10 @@ LONGEST_SEARCH = 24
 """Skips in a row at the start: 65,536 comes down to 1 in 16, and to 0.004, where no gradient should overflow, in 24."""
 
 
+HELD = 8
+"""Skips in a row through which a scale that is meant to fall does not stay: the most that a scaler waits for is a few."""
+
+
 def detect(record: Record) -> Verdict:
     """Judge the steps in which the scaler was asked, in the run under study."""
     run = record.run
@@ -84,6 +88,17 @@ def _unexplained(scaler: Scaling, first: int) -> int:
 
 
 def _never_stepped(scaler: Scaling, first: int, evidence: dict[str, Quantity], where: str | None) -> Verdict:
+    if first >= HELD and (scaler.scale >= scaler.scale[0]).all():
+        return _answer(
+            "found",
+            evidence,
+            cause=f"every one of {first} steps is skipped, and the scale stays at {scaler.scale[-1]:,.4g}: nothing brings "
+            "it down, and the weights never change",
+            fix="call scaler.update() after each scaler.step(optimizer), and give it no scale of its own; a fixed scale "
+            "must be small enough for every gradient",
+            where=where,
+            waste=1.0,
+        )
     if first >= LONGEST_SEARCH and scaler.scale[-1] <= 1:
         return _answer(
             "found",

@@ -15,6 +15,8 @@ NAME = "stale-casts"
 QUESTION = "Does each forward pass see the weights of the last update?"
 _answer = answering(NAME, QUESTION)
 
+FIX = "open torch.autocast around each forward pass, not around the loop; leaving it drops the kept casts"
+
 ENOUGH = 3
 """Times that a loss stands still on one batch before it is no accident."""
 
@@ -47,8 +49,11 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "found",
             evidence,
-            cause=_cause(bool(stale), again.equal if stands else 0),
-            fix="open torch.autocast around each forward pass, not around the loop; leaving it drops the kept casts",
+            cause=_cause(bool(stale), again.equal if stands else 0, again.seen_to_move),
+            fix=FIX
+            if stale or again.seen_to_move
+            else f"see whether a weight changes in a step: if it does, {FIX}; if not, "
+            "keep the weights in fp32, or raise the learning rate",
             where=str(run.fact("loop_where", "")) or None,
         )
     if checks or (again.pairs >= ENOUGH and not again.equal):
@@ -62,7 +67,12 @@ def detect(record: Record) -> Verdict:
     )
 
 
-def _cause(stale: bool, times_equal: int) -> str:
+def _cause(stale: bool, times_equal: int, seen_to_move: bool) -> str:
+    if not stale and not seen_to_move:
+        return (
+            "on one batch the loss stays the very same number through all updates: the forward pass does not see them, or "
+            "they are too small to change a weight"
+        )
     if not stale:
         return (
             "on one batch the loss stays the very same number, although the weights move: the forward pass does not see them"

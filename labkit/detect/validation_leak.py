@@ -5,19 +5,30 @@ A split that is seeded by rank gives each rank its own validation set; what one 
 
 from __future__ import annotations
 
-from ..record.measures import Leak, Quantity, dataset_size, epochs, reads, validation_leak
+import numpy as np
+
+from ..record.measures import Leak, Quantity, dataset_size, epochs, held_out, reads, validation_leak
 from ..record.schema import Record, Run
-from .explanations import MEETINGS
+from .explanations import MEETINGS, unless_contents_change
 from .verdict import Verdict, answering, either
 
 NAME = "validation-leak"
 QUESTION = "Is validation data trained on?"
 _answer = answering(NAME, QUESTION)
 
+SEED = "split once, with a seed that is the same on every rank: torch.Generator().manual_seed(seed), not seed + rank"
+INDICES = (
+    "look at how the two parts are made: a rank trains on what it holds out itself, so their indices overlap; "
+    "assert not set(train_indices) & set(validation_indices)"
+)
+
 
 def detect(record: Record) -> Verdict:
     """Compare what all ranks validated on with what all ranks trained on, in the run under study."""
-    run = record.run
+    return unless_contents_change(_judge(record.run), record.run)
+
+
+def _judge(run: Run) -> Verdict:
     leak = validation_leak(run)
     if leak is None:
         return _answer(
@@ -56,7 +67,7 @@ def detect(record: Record) -> Verdict:
         evidence,
         cause=f"{leak.leaked:,} of {leak.validation:,} validation samples are trained on by some rank: "
         "the validation score is not one",
-        fix="split once, with a seed that is the same on every rank: torch.Generator().manual_seed(seed), not seed + rank",
+        fix=INDICES if leak.own * 2 * run.world_size >= leak.leaked else SEED,
         where=str(run.fact("split_where", "")) or None,
     )
 
@@ -64,10 +75,16 @@ def detect(record: Record) -> Verdict:
 def _copies_in_data(run: Run, leak: Leak) -> bool:
     """Whether equal samples in the data could be the leak: a pair falls into both sets, or both times into one.
 
-    With V samples held out and T trained on, a sample with a copy is trained on 2T/V times for each pair within V.
+    With V samples held out and T trained on, a sample with a copy is trained on 2T/V times for each pair within V. A pass
+    may be recorded batch by batch, and made several times an epoch: then every sample comes that often.
     """
-    passes = [seen.digests for log in run.ranks for seen in log.seen if seen.name == "validation"]
-    pairs = max(len(digests) - len(set(digests)) for digests in passes)
-    held_out = max(len(digests) for digests in passes)
+    pairs, different = 0, 1
+    for log in run.ranks:
+        for epoch in {seen.epoch for seen in held_out(log)}:
+            read = [digest for seen in held_out(log) if seen.epoch == epoch for digest in seen.digests]
+            times = np.unique(np.array(read, np.uint64), return_counts=True)[1]
+            if len(times):
+                pairs = max(pairs, int((times // int(np.median(times)) - 1).clip(0).sum()))
+                different = max(different, len(times))
     trained = dataset_size(run) or reads(run, epochs(run)[0], "digest").total
-    return leak.leaked <= 2 * trained / held_out * (2 * pairs + MEETINGS)
+    return leak.leaked <= 2 * trained / different * (2 * pairs + MEETINGS)

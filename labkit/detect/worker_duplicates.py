@@ -8,8 +8,8 @@ Sampling with replacement repeats too, but unevenly; data with equal samples, to
 from __future__ import annotations
 
 from ..record.measures import Quantity, Reads, dataset_size, filling, first_epoch
-from ..record.schema import Record
-from .explanations import ENOUGH, EQUAL_SAMPLES, split_by_count
+from ..record.schema import Record, Run
+from .explanations import ENOUGH, EQUAL_SAMPLES, split_by_count, unless_contents_change
 from .verdict import Verdict, answering
 
 NAME = "worker-duplicates"
@@ -22,7 +22,10 @@ MORE_THAN_ALL = 1.5
 
 def detect(record: Record) -> Verdict:
     """Judge the first epoch of the run under study, each rank for itself."""
-    run = record.run
+    return unless_contents_change(_judge(record.run), record.run)
+
+
+def _judge(run: Run) -> Verdict:
     seen = first_epoch(run)
     if seen is None or seen.total == 0:
         return _answer(

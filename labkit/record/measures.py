@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from .schema import RankLog, Record, Run, Span
+from .schema import RankLog, Record, Run, Seen, Span, Step
 
 Key = Literal["id", "digest"]
 
@@ -158,6 +158,15 @@ class Reads:
         ]
         return sum(same) / len(same) if same and self.world_size > 1 else 0.0
 
+    @cached_property
+    def twins(self) -> list[tuple[int, ...]]:
+        """Groups of ranks, but not all ranks, that read the same samples in the same order at every step (of at least 3)."""
+        groups: dict[tuple[bytes, ...], list[int]] = {}
+        for rank, of_rank in enumerate(self.batches):
+            groups.setdefault(tuple(keys.tobytes() for keys in of_rank), []).append(rank)
+        found = [tuple(group) for read, group in groups.items() if len(group) > 1 and len(read) >= 3]
+        return [] if len(groups) == 1 else found
+
 
 def names_of(records: Sequence[Record]) -> list[str]:
     """A name for each record: its variant, with the settings in which records of one variant differ.
@@ -188,7 +197,7 @@ def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> 
     pick: Callable = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
     dtype = np.int64 if key == "id" else np.uint64
     batches = tuple(tuple(np.array(pick(s), dtype) for s in of_rank) for of_rank in steps)
-    whole = all(_ended(log, epoch) and not _went_on_in(log, epoch) for log in run.ranks)
+    whole = all(_ended(log, epoch, name) and not _went_on_in(run, log, epoch) for log in run.ranks)
     return Reads(epoch, key, batches, whole)
 
 
@@ -198,19 +207,39 @@ def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads 
     return reads(run, found[0], key, name) if found else None
 
 
-def _ended(log: RankLog, epoch: int) -> bool:
-    return any(event.name == "epoch_end" and event.fields.get("epoch") == epoch for event in log.events)
+def train_steps(log: RankLog) -> tuple[Step, ...]:
+    """A rank's steps but those of a pass of something else, such as validation, that was read through `probe.batches`."""
+    if not any("train" in step.digests for step in log.steps):
+        return log.steps
+    return tuple(step for step in log.steps if not step.digests or "train" in step.digests)
 
 
-def _went_on_in(log: RankLog, epoch: int) -> bool:
-    """Whether the run went on from a checkpoint in this epoch: what it read before that is not in this log."""
-    return bool(log.steps) and log.steps[0].step > 0 and log.steps[0].epoch == epoch
+def _ended(log: RankLog, epoch: int, name: str) -> bool:
+    ends = [event.fields for event in log.events if event.name == "epoch_end"]
+    return any(fields.get("epoch") == epoch and fields.get("of", name) == name for fields in ends)
+
+
+def _went_on_in(run: Run, log: RankLog, epoch: int) -> bool:
+    """Whether the run went on from a checkpoint within this epoch: what it read of it before that is not in this log.
+
+    Where the attempt before left its steps, these say whether the epoch had begun; else it may have.
+    """
+    if not log.steps or log.steps[0].step == 0 or log.steps[0].epoch != epoch:
+        return False
+    own = [earlier.steps for logs in run.earlier for earlier in logs if earlier.head.rank == log.head.rank]
+    before = [step for steps in own for step in steps if step.step < log.steps[0].step]
+    return not before or any(step.epoch == epoch for step in before)
 
 
 def dataset_size(run: Run) -> int | None:
     """The size N of the data that an epoch should cover, if the program declared it."""
     size = run.fact("dataset_size")
     return int(size) if isinstance(size, (int, float)) and size > 0 else None
+
+
+def different_samples(run: Run, name: str = "train") -> int:
+    """How many samples a run read that differ in content, over all epochs and ranks."""
+    return len({digest for log in run.ranks for step in log.steps for digest in step.digests.get(name, ())})
 
 
 def sampler_padding(num_samples: int, world_size: int) -> int:
@@ -270,27 +299,38 @@ class Leak:
         validation: different validation samples over all ranks.
         leaked: of these, trained on by any rank in any epoch.
         key: how samples are told apart.
+        own: of the leaked, trained on by a rank that holds them out itself.
     """
 
     validation: int
     leaked: int
     key: Key
+    own: int = 0
 
     @property
     def share(self) -> float:
         return self.leaked / self.validation
 
 
+def held_out(log: RankLog, name: str = "validation") -> list[Seen]:
+    """What a rank validated on: as `probe.seen` wrote it down, and as `probe.batches` did under this name."""
+    steps = [step for step in log.steps if name in step.digests]
+    through_batches = [Seen(name, step.epoch, step.digests[name], step.ids.get(name, [])) for step in steps]
+    return [*(seen for seen in log.seen if seen.name == name), *through_batches]
+
+
 def validation_leak(run: Run, name: str = "validation", train_name: str = "train") -> Leak | None:
     """What of the validation data was trained on; None where no validation was recorded."""
-    passes = [seen for log in run.ranks for seen in log.seen if seen.name == name]
+    passes = [seen for log in run.ranks for seen in held_out(log, name)]
     steps = [s for log in run.ranks for s in log.steps if train_name in s.digests]
     if not passes or not steps:
         return None
     by_id = all(len(seen.ids) == len(seen.digests) for seen in passes) and all(train_name in s.ids for s in steps)
-    held_out = {key for seen in passes for key in (seen.ids if by_id else seen.digests)}
-    trained = {key for s in steps for key in (s.ids if by_id else s.digests)[train_name]}
-    return Leak(len(held_out), len(held_out & trained), "id" if by_id else "digest")
+    validated = [{key for seen in held_out(log, name) for key in (seen.ids if by_id else seen.digests)} for log in run.ranks]
+    trained = [{key for s in log.steps for key in (s.ids if by_id else s.digests).get(train_name, ())} for log in run.ranks]
+    every, own = set().union(*validated), [held & read for held, read in zip(validated, trained, strict=True)]
+    leaked = every & set().union(*trained)
+    return Leak(len(every), len(leaked), "id" if by_id else "digest", len(set().union(*own)))
 
 
 def expected_unique_share(num_samples: int, batch: int, world_size: int) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .measures import Quantity, clock_offsets, union_ns
+from .measures import Quantity, clock_offsets, train_steps, union_ns
 from .schema import RankLog, Record, Run, Span, Step
 
 WARM_UP = 2
@@ -61,10 +61,11 @@ def judged_steps(log: RankLog) -> tuple[Step, ...]:
     epoch waits for workers that have nothing ready yet: paid once an epoch, it is told apart (`epoch_start_s`). Epochs of
     very few steps are judged whole.
     """
-    if not log.steps:
+    steps = train_steps(log)
+    if not steps:
         return ()
-    later = _without_starts([step for step in log.steps if step.epoch != log.steps[0].epoch])
-    return later if len(later) >= ENOUGH else log.steps[WARM_UP:]
+    later = _without_starts([step for step in steps if step.epoch != steps[0].epoch])
+    return later if len(later) >= ENOUGH else steps[WARM_UP:]
 
 
 def _without_starts(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -78,7 +79,7 @@ def _without_starts(steps: Sequence[Step]) -> tuple[Step, ...]:
 def epoch_start_s(log: RankLog) -> float | None:
     """Seconds that the first fetch of a later epoch takes, the median; None with one epoch."""
     firsts: dict[int, Step] = {}
-    for step in log.steps:
+    for step in train_steps(log):
         firsts.setdefault(step.epoch, step)
     later = list(firsts.values())[1:]
     return float(np.median(data_s(later))) if later else None

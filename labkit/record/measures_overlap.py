@@ -7,12 +7,13 @@ for the link alone.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from .measures import clock_offsets
+from .measures import clock_offsets, train_steps
 from .schema import RankLog, Run, Span, Step
 
 Interval = tuple[int, int]
@@ -89,6 +90,23 @@ def split(step: Step) -> Split:
     )
 
 
+def _sum(parts: Iterable[Split]) -> Split:
+    """Several steps' time together."""
+    return Split(*map(sum, zip(*map(astuple, parts), strict=True)))
+
+
+def by_update(steps: list[tuple[Step, ...]]) -> list[list[tuple[Step, ...]]]:
+    """The steps up to each step of the optimizer: a program may make each micro-batch a step of its own.
+
+    Each step by itself where no optimizer was watched; micro-batches after its last step are left out.
+    """
+    ends = [any(of_ranks[0].counts.get(name) for name in ("optimizer_steps", "scaler_steps")) for of_ranks in steps]
+    if not any(ends):
+        return [[of_ranks] for of_ranks in steps]
+    cuts = [0, *(place + 1 for place, end in enumerate(ends) if end)]
+    return [steps[start:end] for start, end in itertools.pairwise(cuts)]
+
+
 def is_alone(step: Step) -> bool:
     """Whether a step only computes, beside the run, to compare with."""
     return bool(step.counts.get("alone"))
@@ -96,7 +114,7 @@ def is_alone(step: Step) -> bool:
 
 def training_steps(run: Run) -> list[tuple[Step, ...]]:
     """By step: that step on every rank; those that compute alone are left out."""
-    steps = zip(*(log.steps for log in run.ranks), strict=False)
+    steps = zip(*map(train_steps, run.ranks), strict=False)
     return [of_ranks for of_ranks in steps if not is_alone(of_ranks[0])]
 
 
@@ -115,7 +133,7 @@ def measured_steps(run: Run) -> list[tuple[Step, ...]]:
 
 def alone_steps(run: Run) -> list[tuple[Step, ...]]:
     """By step: the same computing with nothing sent, on every rank."""
-    return [of_ranks for of_ranks in zip(*(log.steps for log in run.ranks), strict=False) if is_alone(of_ranks[0])]
+    return [of_ranks for of_ranks in zip(*map(train_steps, run.ranks), strict=False) if is_alone(of_ranks[0])]
 
 
 def longest_s(of_ranks: tuple[Step, ...]) -> float:
@@ -148,7 +166,8 @@ class Exposure:
 
 def exposure(run: Run, steps: list[tuple[Step, ...]] | None = None) -> Exposure | None:
     """Split the measured steps (or those given); None where there is no step or no collective was timed."""
-    found = [[split(step) for step in of_ranks] for of_ranks in (measured_steps(run) if steps is None else steps)]
+    given = measured_steps(run) if steps is None else steps
+    found = [[_sum(split(step) for step in of_rank) for of_rank in zip(*update, strict=True)] for update in by_update(given)]
     if not found or not any(part.comm_ns for parts in found for part in parts):
         return None
 
@@ -183,8 +202,9 @@ class Reductions:
     """How gradients were reduced, by rank 0 and the measured steps.
 
     Attributes:
-        passes: backward passes between two steps of the optimizer (K), the median.
+        passes: backward passes up to a step of the optimizer (K), the median.
         reduced: of these, passes that reduced, the median.
+        left_out: steps of the optimizer whose last backward pass did not reduce.
         steps: how many steps.
         never: whether no pass of the whole run reduced.
         in_no_sync_forward, in_no_sync_backward: share of the passes whose forward, and whose backward, ran in no_sync.
@@ -193,6 +213,7 @@ class Reductions:
 
     passes: float
     reduced: float
+    left_out: int
     steps: int
     never: bool
     in_no_sync_forward: float
@@ -205,18 +226,25 @@ def reductions(run: Run) -> Reductions | None:
     watched = [of_ranks[0] for of_ranks in training_steps(run) if of_ranks[0].counts.get("backwards")]
     if not watched:
         return None
-    measured = [step for (step, *_) in measured_steps(run) if step.counts.get("backwards")] or watched
-    updates = [max(1, step.counts.get("optimizer_steps", 1)) for step in measured]
+    measured = [of_ranks for of_ranks in measured_steps(run) if of_ranks[0].counts.get("backwards")]
+    updates = [[first for first, *_ in update] for update in by_update(measured or [(step,) for step in watched])]
     forward, backward = _series(watched, "sync_at_forward"), _series(watched, "sync_at_backward")
     return Reductions(
-        passes=float(np.median([step.counts["backwards"] / n for step, n in zip(measured, updates, strict=True)])),
-        reduced=float(np.median([step.counts.get("reductions", 0) / n for step, n in zip(measured, updates, strict=True)])),
+        passes=float(np.median([_per_update(update, "backwards") for update in updates])),
+        reduced=float(np.median([_per_update(update, "reductions") for update in updates])),
+        left_out=sum(not did[-1] for update in updates if len(did := _series(update, "pass_reduced"))),
         steps=len(watched),
         never=not any(step.counts.get("reductions") for step in watched),
         in_no_sync_forward=float(np.mean(forward == 0)) if len(forward) else 0.0,
         in_no_sync_backward=float(np.mean(backward == 0)) if len(backward) else 0.0,
         kept_in_vain=int(((forward == 1) & (backward == 0)).sum()) if len(forward) == len(backward) else 0,
     )
+
+
+def _per_update(steps: list[Step], name: str) -> float:
+    """A counter's sum over some steps, for each step of the optimizer in them."""
+    total, steps_taken = (sum(step.counts.get(what, 0) for step in steps) for what in (name, "optimizer_steps"))
+    return total / max(1, steps_taken)
 
 
 def _series(steps: Iterable[Step], name: str) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .formats import NumberFormat
+from .measures import train_steps
 from .schema import Event, Run, Step
 
 LOWEST_EXPONENT = -160
@@ -22,7 +23,7 @@ LAST = 5
 
 def steps_of(run: Run) -> tuple[Step, ...]:
     """The steps of the first rank."""
-    return run.ranks[0].steps if run.ranks else ()
+    return train_steps(run.ranks[0]) if run.ranks else ()
 
 
 def updates_of(run: Run) -> list[Step]:
@@ -105,7 +106,7 @@ def scaling(run: Run) -> Scaling | None:
 
 
 def losses(run: Run) -> np.ndarray:
-    """By step: the loss, NaN where none was recorded."""
+    """By step of the first rank: the loss, NaN where none was recorded."""
     return np.array([step.scalar("loss_local") if "loss_local" in step.scalars else np.nan for step in steps_of(run)])
 
 
@@ -122,23 +123,33 @@ class NonFinite:
     Attributes:
         step: its number.
         what: "loss", "gradients" or "weights", whichever came first within the step.
+        ranks: on which it is so in that step, the first that saw it at their head.
     """
 
     step: int
     what: str
+    ranks: tuple[int, ...] = (0,)
 
 
 def first_nonfinite(run: Run) -> NonFinite | None:
-    """Where a run first left the finite numbers, of what the optimizer took; None where it never did.
+    """Where a run first left the finite numbers, of what the optimizer took, on any rank; None where it never did.
 
     Gradients that a scaler saw and skipped do not count: that is its work.
     """
-    for step in steps_of(run):
+    found = [(*of_rank, log.head.rank) for log in run.ranks if (of_rank := _nonfinite(train_steps(log))) is not None]
+    if not found:
+        return None
+    number, what, _ = min(found)
+    return NonFinite(number, what, tuple(rank for other, _, rank in found if other == number))
+
+
+def _nonfinite(steps: tuple[Step, ...]) -> tuple[int, str] | None:
+    for step in steps:
         if "loss_local" in step.scalars and not np.isfinite(step.scalar("loss_local")):
-            return NonFinite(step.step, "loss")
+            return step.step, "loss"
         for what in ("gradient", "weights"):
             if step.counts.get(f"{what}_nonfinite"):
-                return NonFinite(step.step, "gradients" if what == "gradient" else what)
+                return step.step, "gradients" if what == "gradient" else what
     return None
 
 
@@ -149,15 +160,17 @@ class Repeated:
     Attributes:
         pairs: how many.
         equal: of these, how often the loss was the very same number.
+        seen_to_move: whether the program counted the weights that each update left as they were.
     """
 
     pairs: int
     equal: int
+    seen_to_move: bool
 
 
 def repeated_batches(run: Run) -> Repeated:
-    """How often a loss stood still on a batch that came again, although weights had moved in between."""
-    pairs = equal = 0
+    """How often a loss stood still on a batch that came again, although weights were updated in between."""
+    pairs = equal = counted = 0
     steps = steps_of(run)
     for before, after in itertools.pairwise(steps):
         batch = before.digests.get("train")
@@ -173,7 +186,8 @@ def repeated_batches(run: Run) -> Repeated:
         if moved and np.isfinite(loss) and loss != 0:
             pairs += 1
             equal += loss == after.scalar("loss_local")
-    return Repeated(pairs, int(equal))
+            counted += "weights_unchanged" in counts
+    return Repeated(pairs, int(equal), counted == pairs)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from .delay import MAX_DELAY, stability_limit, staleness_sum
-from .measures import Quantity, clock_offsets, union_ns, weights_equal, weights_gap
+from .measures import Quantity, clock_offsets, train_steps, union_ns, weights_equal, weights_gap
 from .schema import Record, Run, Step
 
 REPEATS = "repeat"
@@ -267,9 +267,9 @@ def pace(run: Run) -> Pace | None:
     if run.world_size < 2:
         return None
     own, waits = [], []
-    for log in run.ranks:
-        comm = np.array([union_ns(span for span in step.spans if span.lane == "comm") for step in log.steps]) / 1e9
-        lengths = np.array([step.end_ns - step.start_ns for step in log.steps]) / 1e9
+    for steps in map(train_steps, run.ranks):
+        comm = np.array([union_ns(span for span in step.spans if span.lane == "comm") for step in steps]) / 1e9
+        lengths = np.array([step.end_ns - step.start_ns for step in steps]) / 1e9
         if not len(lengths) or not comm.any():
             return None
         own.append(np.maximum(lengths - comm, 1e-9))

@@ -178,9 +178,10 @@ class Probe:
         is whole, if the loader can say how many there are.
 
         Args:
-            loader: yields tensors, tuples whose first part is the samples, or mappings whose first value is.
+            loader: yields tensors, tuples whose first part is the samples, or mappings: their first value is, or the first
+                with more than a number a sample.
             epoch: recorded with each step.
-            name: under which the samples are recorded.
+            name: under which the samples are recorded; a pass under another name than "train" is no step of the training.
             ids_at: where in a batch the samples' ids are (a position, or a key of a mapping); None if it has none.
             max_steps: stop once the probe has counted this many steps in all epochs together.
         """
@@ -190,7 +191,7 @@ class Probe:
             try:
                 batch = next(iterator)
             except StopIteration:
-                self.event("epoch_end", epoch=epoch)
+                self._end_epoch(name, epoch)
                 return
             fetched = _now()
             self.begin_step(epoch)  # only now: at the end of an epoch there is no step, and no fault may fire in it
@@ -204,7 +205,11 @@ class Probe:
                 self.end_step()
         with contextlib.suppress(TypeError):  # a stream has no length
             if count == len(loader):  # pyright: ignore[reportArgumentType]
-                self.event("epoch_end", epoch=epoch)
+                self._end_epoch(name, epoch)
+
+    def _end_epoch(self, name: str, epoch: int) -> None:
+        """Note that all of a loader was read; whose it was is said where it is not the training's."""
+        self.event("epoch_end", epoch=epoch, **({} if name == "train" else {"of": name}))
 
     def span(self, name: str, lane: Lane = "compute") -> _OpenSpan:
         """A context that records an interval; closed also when its body raises."""
@@ -341,7 +346,14 @@ def _samples_and_ids(batch: Any, ids_at: int | str | None) -> tuple[Any, Any]:
     """The part of a batch that is the samples, and the part that is their ids."""
     if hasattr(batch, "ndim"):
         return batch, None
-    first = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
+    try:
+        first = _samples_of(batch) if isinstance(batch, Mapping) else batch[0]
+    except (TypeError, IndexError, KeyError, StopIteration):
+        raise UsageError(
+            f"a batch must be a tensor, a tuple that begins with the samples, or a mapping; given {type(batch).__name__}; "
+            "read the loader without probe.batches, and in a step (probe.begin_step) call "
+            'probe.samples("train", what the model is given)'
+        ) from None
     try:
         return first, None if ids_at is None else batch[ids_at]
     except (KeyError, IndexError):
@@ -349,6 +361,11 @@ def _samples_and_ids(batch: Any, ids_at: int | str | None) -> tuple[Any, Any]:
         raise UsageError(
             f"ids_at={ids_at!r}, but a batch has {has}; give the place of the ids, or leave ids_at out"
         ) from None
+
+
+def _samples_of(batch: Mapping[Any, Any]) -> Any:
+    """The first value with more than a number a sample (labels and ids may come before the samples), else the first."""
+    return next((value for value in batch.values() if getattr(value, "ndim", 0) > 1), next(iter(batch.values())))
 
 
 def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:

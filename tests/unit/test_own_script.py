@@ -161,6 +161,37 @@ def test_what_a_script_printed_is_not_on_record(tmp_path, capsys, monkeypatch):
     assert ended.value.code == 2 and "labkit did not start this script" in capsys.readouterr().err
 
 
+def validated(folder: Path, held_out: range, *, by: int = 1, max_steps: int | None = None):
+    """Two ranks that train on 0..63, of which the first `by` validate after each epoch, all read through `probe.batches`."""
+    for rank in range(2):
+        probe = Probe(folder / f"rank-{rank:05d}.jsonl", rank=rank, world_size=2)
+        probe.declare(dataset_size=64)
+        for epoch in range(2):
+            order = np.random.default_rng(epoch).permutation(64)[rank::2].reshape(8, 4)
+            for place, _ in enumerate(probe.batches(order, epoch=epoch, max_steps=max_steps)):
+                probe.scalar("grad_norm", 1 + place)
+            if rank < by:
+                for _ in probe.batches(np.array(held_out).reshape(-1, 4), epoch=epoch, name="validation"):
+                    pass
+        probe.close()
+    return labkit.judge(labkit.read_record(folder))
+
+
+def test_a_validation_pass_of_one_rank_is_no_training(tmp_path):
+    verdicts = validated(tmp_path, range(64, 80))
+    assert not verdicts.found
+    assert {verdicts[name].status for name in ("coverage", "validation-leak", "rank-duplicates")} == {"clear"}
+
+
+def test_a_validation_pass_does_not_end_the_epoch_of_the_training(tmp_path):
+    assert validated(tmp_path, range(64, 80), by=2, max_steps=6)["coverage"].status == "inconclusive"
+
+
+def test_a_leak_is_found_in_a_validation_pass_that_was_read_as_batches(tmp_path):
+    leak = validated(tmp_path, range(32, 80))["validation-leak"]
+    assert leak.status == "found" and leak.evidence["leaked_samples"].value == 32
+
+
 SURVEYS_OWN = {"link_fit.py", "page_cache.py"}
 """Detectors that read the launches of a survey, which a script has not."""
 

@@ -1,14 +1,17 @@
 """Every detector four ways: found, clear, inconclusive, not applicable; by ids, and by hashes of the content alone."""
 
+import itertools
 import random
 from collections import Counter
 
+import msgspec
 import pytest
 
 from labkit import detect
 from labkit.errors import UnknownName
+from labkit.record.schema import Seen
 
-from ..builders import content_of, in_batches, record_of, run_of, shuffled
+from ..builders import content_of, in_batches, record_of, run_of, shares, shuffled
 from . import readings
 
 INNOCENT = (
@@ -334,8 +337,30 @@ def test_coverage_of_a_part_of_an_epoch_is_open_unless_all_was_read():
     assert ask("coverage", readings.fixed(97, 2, 8), complete=False, dataset_size=97).status == "clear"
 
 
+def test_epochs_without_a_batch_are_found():
+    verdict = ask("coverage", [[[], []]], dataset_size=9)
+    assert verdict.status == "found" and "drop_last" in verdict.fix
+
+
+@by_ids_and_by_content
+def test_what_the_first_epoch_leaves_out_and_a_later_one_reads_is_a_curriculum(ids):
+    order = shuffled(200, 3)
+    reading = [[in_batches(order[rank:part:2], 8) for rank in range(2)] for part in (100, 150, 200)]
+    verdict = ask("coverage", reading, ids=ids, dataset_size=200)
+    assert verdict.status == "clear" and "epoch 2 reads every sample" in verdict.cause
+    assert ask("coverage", reading[:2], ids=ids, dataset_size=200).status == "found"
+
+
+def test_batches_of_as_many_tokens_as_fit_may_drop_one_a_rank_too():
+    sizes = [8, 5, 9, 4, 7, 6, 9, 3] * 3
+    order, starts = shuffled(sum(sizes), 1), [sum(sizes[:place]) for place in range(len(sizes))]
+    batches = [order[start : start + length] for start, length in zip(starts, sizes, strict=True)][:-2]
+    assert ask("coverage", [[batches[0::2], batches[1::2]]], dataset_size=len(order)).status == "clear"
+    assert ask("coverage", [[batches[0:-4:2], batches[1:-4:2]]], dataset_size=len(order)).status == "found"
+
+
 def test_coverage_needs_samples_and_the_size_of_the_data():
-    verdicts = [ask("coverage", readings.fixed(97, 2, 8)), ask("coverage", [[[], []]], dataset_size=9)]
+    verdicts = [ask("coverage", readings.fixed(97, 2, 8)), ask("coverage", [[[], []]], complete=False, dataset_size=9)]
     assert [(v.status, "size" in v.cause, "which samples" in v.cause) for v in verdicts] == [
         ("not_applicable", True, False),
         ("not_applicable", False, True),
@@ -343,6 +368,32 @@ def test_coverage_needs_samples_and_the_size_of_the_data():
 
 
 # Does each epoch come in a new order?
+
+
+@by_ids_and_by_content
+def test_some_ranks_that_read_the_same_are_found_and_named(ids):
+    def two_of_four(epoch):
+        own = [in_batches(share, 8) for share in shares(shuffled(200, epoch), 4)]
+        return [own[0], own[1], own[2], own[2]]
+
+    verdict = ask("rank-duplicates", [two_of_four(0), two_of_four(1)], ids=ids, dataset_size=200)
+    assert verdict.status == "found" and "ranks 2 and 3 read the same" in verdict.cause and "parallelism" in verdict.fix
+
+
+def test_ranks_that_read_equal_copies_in_stored_order_are_not_called_the_same():
+    reading = [[in_batches(share, 8) for share in shares(list(range(200)), 4)]] * 2
+    assert (
+        ask("rank-duplicates", reading, ids=False, content=lambda i: content_of(i // 2), dataset_size=200).status != "found"
+    )
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_a_list_that_holds_some_samples_several_times_is_no_overlap(ranks):
+    for seed, times in itertools.product(range(5), (2, 3)):
+        listed = [*range(500), *(list(range(0, 500, 4)) * (times - 1))]
+        order = random.Random(seed).sample(listed, len(listed))
+        reading = [[in_batches(share, 8) for share in shares(order, ranks)]]
+        assert ask("rank-duplicates", reading, dataset_size=500).status == "inconclusive"
 
 
 @by_ids_and_by_content
@@ -375,6 +426,23 @@ def test_no_shuffle_is_told_from_a_sampler_that_never_hears_of_the_epoch(ranks):
 def test_an_equal_order_of_few_samples_may_be_an_accident():
     assert ask("order", readings.same_order(9, 1, 4)).status == "inconclusive"
     assert ask("order", readings.same_order(97, 2, 8), ids=False, content=lambda i: 7).status == "inconclusive"
+
+
+@by_ids_and_by_content
+def test_shares_that_change_hands_do_not_make_a_new_order(ids):
+    (first, _), swapped = readings.same_order(97, 2, 8), readings.same_order(97, 2, 8)[0][::-1]
+    verdict = ask("order", [first, swapped], ids=ids)
+    assert verdict.status == "found" and "global batches" in verdict.cause and "set_epoch" in verdict.fix
+
+
+def test_epochs_that_repeat_later_are_found_and_named():
+    (first, second) = readings.fixed(97, 2, 8)
+    verdict = ask("order", [first, second, second, second])
+    assert verdict.status == "found" and "epoch 2 repeats epoch 1's order" in verdict.cause
+
+
+def test_an_epoch_of_one_step_has_no_order():
+    assert ask("order", readings.same_order(64, 2, 32)).status == "clear"
 
 
 def test_one_epoch_has_no_second_order():
@@ -430,6 +498,36 @@ def test_copies_in_the_data_are_not_taken_for_a_leak(content, ranks):
 def test_a_leak_is_found_in_spite_of_a_few_copies():
     record = leaky_run(1000, 4, leaky=True, ids=False, content=lambda i: content_of(max(i, 5)))
     assert detect.detector("validation-leak")(record).status == "found"
+
+
+def test_a_pass_that_is_recorded_batch_by_batch_and_twice_an_epoch_shows_its_leak_as_well():
+    record = leaky_run(300, 2, leaky=True, ids=False)
+    logs = []
+    for log in record.run.ranks:
+        (whole,) = log.seen
+        batches = [Seen("validation", 0, whole.digests[at : at + 8]) for at in range(0, len(whole.digests), 8)]
+        logs.append(msgspec.structs.replace(log, seen=(*batches, *batches)))
+    run = msgspec.structs.replace(record.run, ranks=tuple(logs))
+    assert detect.detector("validation-leak")(record_of(run)).status == "found"
+
+
+@pytest.mark.parametrize("name", ["rank-duplicates", "worker-duplicates", "coverage", "order", "validation-leak"])
+@pytest.mark.parametrize("how", [readings.fixed, readings.own_shuffles, readings.same_order], ids=named)
+def test_nothing_is_clear_by_hashes_of_what_changes_each_time_that_it_is_read(name, how):
+    """Augmentation, or padding to the longest of a batch."""
+    times = iter(range(10**6))
+    verdict = ask(name, how(97, 2, 8), ids=False, content=lambda i: content_of(next(times)), dataset_size=97,
+                  validation=[[1, 2, 3], [4, 5]])  # fmt: skip
+    assert verdict.status == "inconclusive" and "ids" in verdict.fix
+    assert ask(name, how(97, 2, 8), validation=[[1], [2]], dataset_size=97).status != "inconclusive", "ids decide"
+
+
+def test_a_leak_by_indices_that_overlap_is_not_laid_to_the_seed():
+    reading = readings.fixed(97, 2, 8)
+    for validation in ([range(90, 110)] * 2, [range(90, 110, 2), range(91, 110, 2)]):
+        verdict = ask("validation-leak", reading, validation=[list(one) for one in validation], dataset_size=97)
+        assert verdict.status == "found" and "indices overlap" in verdict.fix and "seed" not in verdict.fix
+    assert "seed + rank" in detect.detector("validation-leak")(leaky_run(97, 2, leaky=True)).fix
 
 
 def test_no_leak_in_a_part_of_an_epoch_says_nothing():

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from labkit.detect import detector
+from labkit.record.schema import Step
 
 from ..builders import record_of
 from ..builders import run_of as run_of_reads
@@ -33,10 +34,13 @@ def status(name, steps_of_ranks, **how) -> str:
 
 
 def test_one_bucket_after_the_backward_pass_is_found_with_its_waste():
-    found = verdict("exposed-communication", record(same_on(2, buckets=ONE_BUCKET), wrapped_where="file.py:3"))
+    large = same_on(2, buckets=ONE_BUCKET, sizes=[2**24])
+    found = verdict("exposed-communication", record(large, wrapped_where="file.py:3"))
     assert found.status == "found" and found.where == "file.py:3"
     assert found.waste == pytest.approx(200 / 500)
     assert "one bucket holds all" in found.cause and "bucket_cap_mb" in found.fix
+    small = verdict("exposed-communication", record(same_on(2, buckets=ONE_BUCKET, sizes=[20_000])))
+    assert small.status == "found" and "bucket_cap_mb" not in small.fix and "larger batch" in small.fix
 
 
 def test_buckets_that_leave_in_time_are_clear():
@@ -93,6 +97,36 @@ def _reducing_in_last_of_four(number):
     keep = [place for place, of in enumerate(step.series["bucket_pass"]) if of == 3]
     series |= {name: [step.series[name][place] for place in keep] for name in step.series if name.startswith("bucket_")}
     return msgspec.structs.replace(step, counts=dict(step.counts) | {"reductions": 1}, series=series)
+
+
+def micro_batches(reducing: str, updates: int = 4) -> list[list[Step]]:
+    """On two ranks, each micro-batch a step of its own: "0001" reduces in the last of four, then the optimizer steps."""
+    steps = []
+    for number in range(updates * len(reducing)):
+        place = number % len(reducing)
+        did = int(reducing[place])
+        made = ddp_step(number, buckets=((200, 260),) if did else (), sync=(did, did))
+        counts = dict(made.counts) | {"optimizer_steps": int(place == len(reducing) - 1)}
+        steps.append(msgspec.structs.replace(made, counts=counts, series=dict(made.series) | {"pass_reduced": [did]}))
+    return [steps, steps]
+
+
+def test_micro_batches_that_are_steps_of_their_own_are_counted_up_to_the_optimizers_step():
+    found = verdict("missing-no-sync", record(micro_batches("1111")))
+    assert found.status == "found" and "4 of 4" in found.cause
+    right = micro_batches("0001")
+    assert status("missing-no-sync", right) == "clear" and status("misplaced-no-sync", right) == "clear"
+    communication = verdict("exposed-communication", record(right)).evidence["communication"]
+    assert communication.value == pytest.approx(60), "of a step of the optimizer, not of the median micro-batch"
+
+
+def test_a_last_micro_batch_that_stays_on_its_rank_is_found_by_the_weights():
+    found = verdict("misplaced-no-sync", record(micro_batches("1000"), digests=["a", "b"]))
+    assert found.status == "found" and "4 steps of the optimizer" in found.cause and "different weights" in found.cause
+    assert status("misplaced-no-sync", micro_batches("1000"), digests=["a", "a"]) == "clear"
+    some = [steps[:8] + of_tail[8:] for steps, of_tail in zip(micro_batches("0001"), micro_batches("0000"), strict=True)]
+    assert status("misplaced-no-sync", some, digests=["a", "b"]) == "found", "the last batches of an epoch"
+    assert status("misplaced-no-sync", micro_batches("1000")) == "inconclusive", "a second optimizer may own that pass"
 
 
 def test_an_optimizer_that_steps_after_each_pass_accumulates_nothing():

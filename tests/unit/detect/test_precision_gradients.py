@@ -2,10 +2,13 @@
 
 import math
 
+import msgspec
 import pytest
 
 from labkit.detect import gradient_underflow, lost_updates, non_finite, stale_casts
+from labkit.record.schema import Run
 
+from ..builders import head
 from .precision_readings import beside_fp32, made_of, memory, update
 
 
@@ -131,6 +134,13 @@ def test_a_loss_that_is_the_same_number_on_one_batch_while_weights_move_is_found
     assert verdict.status == "found" and "very same number" in verdict.cause
 
 
+def test_where_nobody_counted_the_weights_that_move_updates_that_vanish_are_named_too():
+    run = made_of([{"updates": 1, "gradient_elements": 1000, "batch": 7, "loss": 2.25}] * 20)
+    verdict = stale_casts.detect(beside_fp32(run))
+    assert verdict.status == "found" and "although the weights move" not in verdict.cause
+    assert "too small to change a weight" in verdict.cause and "fp32" in verdict.fix and "autocast" in verdict.fix
+
+
 def test_both_signs_together_are_counted():
     run = made_of([update(batch=7, loss=2.25, forward_checks=1, forward_stale=1, autocast_open_at_update=1)] * 20)
     assert "the same number 20 times" in stale_casts.detect(beside_fp32(run)).cause
@@ -182,6 +192,13 @@ def test_a_loss_that_becomes_nan_is_found_with_its_step():
     verdict = non_finite.detect(beside_fp32(nan_from(3)))
     assert verdict.status == "found" and "the loss holds NaN or infinity at step 3" in verdict.cause
     assert "every loss to the end" in verdict.cause
+
+
+def test_a_rank_whose_loss_alone_is_no_number_is_found_and_named():
+    first, second = made_of([update(loss=2.0)] * 12).ranks + nan_from(5).ranks
+    second = msgspec.structs.replace(second, head=head(1, 2))
+    verdict = non_finite.detect(beside_fp32(Run("variant", (first, second), 1.0)))
+    assert verdict.status == "found" and "at step 5 on rank 1," in verdict.cause and "to the end" not in verdict.cause
 
 
 def test_weights_come_first_if_they_are_hit_first():

@@ -70,6 +70,12 @@ def test_a_run_that_ends_while_the_scale_still_comes_down_cannot_be_told():
     assert verdict.status == "inconclusive" and "still coming down" in verdict.cause
 
 
+def test_a_scale_that_nothing_brings_down_is_found_and_not_said_to_fall():
+    verdict = judge([(2.0**24, True)] * 8)
+    assert (verdict.status, verdict.waste) == ("found", 1.0) and "stays at" in verdict.cause and "update()" in verdict.fix
+    assert judge([(2.0**24, True)] * 2 + [(2.0**23, True)] * 6).status == "inconclusive", "some scalers wait a little"
+
+
 def test_without_a_scaler_there_is_nothing_to_skip():
     assert skipped_steps.detect(beside_fp32(made_of([update()] * 5))).status == "not_applicable"
 
@@ -89,6 +95,13 @@ def test_norms_of_clip_norm_over_scale_are_found():
 
 def test_norms_up_to_clip_norm_are_clear():
     assert clipped([1.0, 0.999, 1.0, 0.4, 0.1]).status == "clear"
+
+
+def test_norms_from_before_clipping_tell_nothing_of_the_order():
+    """What clip_grad_norm_ returns: larger than clip_norm in either order."""
+    for scale_in_them in (1.0, 65536.0):
+        verdict = clipped([scale_in_them * norm for norm in (0.7, 1.5, 2.0, 0.9, 3.0)])
+        assert verdict.status == "inconclusive" and "before clipping" in verdict.cause
 
 
 def test_a_scale_near_one_and_gradients_too_small_to_be_clipped_hide_the_order():

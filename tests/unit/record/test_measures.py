@@ -8,7 +8,7 @@ import pytest
 from labkit.record import measures
 from labkit.record.measures import Quantity
 from labkit.record.measures_loss import loss_curve
-from labkit.record.schema import RankLog, Run
+from labkit.record.schema import Event, RankLog, Run
 
 from ..builders import content_of, head, in_batches, record_of, run_of, shares, span, step
 
@@ -137,6 +137,20 @@ def test_the_order_repeats_if_every_rank_reads_the_same_sample_at_each_position(
     run = run_of([TWO_RANKS[0], second])
     assert measures.same_order(measures.reads(run, 0), measures.reads(run, 1)).tolist() == shares_by_rank
     assert measures.order_repeats(run) is repeats
+
+
+def test_an_epoch_that_a_resumed_run_begins_is_whole_and_one_that_it_goes_on_in_is_not():
+    def attempt(first_step, epoch, steps):
+        made = [step(first_step + n, epoch, digests={"train": [n]}) for n in range(steps)]
+        return RankLog(head(0, 1), tuple(made), (Event("epoch_end", first_step + steps, 0, {"epoch": epoch}),))
+
+    def complete(*tried):
+        run = Run("variant", (tried[-1],), 1.0, attempts=len(tried), earlier=tuple((log,) for log in tried[:-1]))
+        return measures.reads(run, tried[-1].steps[0].epoch).complete
+
+    assert complete(attempt(0, 0, 8), attempt(8, 1, 8))
+    assert not complete(attempt(0, 0, 8), attempt(5, 0, 3))
+    assert not complete(attempt(8, 1, 8)), "of the attempt before nothing is left"
 
 
 def test_a_leak_counts_validation_samples_that_any_rank_trained_on():

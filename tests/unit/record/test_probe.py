@@ -145,6 +145,20 @@ def test_ids_are_recorded_from_where_the_caller_says_they_are(probe, batch, ids_
     assert (step.ids, step.digests) == ({"train": [5, 6]}, {"train": digest_rows(torch.ones(2, 3))})
 
 
+def test_samples_come_after_labels_in_the_mappings_of_some_collators(probe):
+    list(
+        probe.batches([{"labels": torch.zeros(2), "input_ids": torch.ones(2, 3)}, {"x": torch.ones(2), "y": torch.zeros(2)}])
+    )
+    steps = written(probe).steps
+    assert [step.digests["train"] for step in steps] == [digest_rows(torch.ones(2, 3)), digest_rows(torch.ones(2))]
+
+
+def test_a_batch_in_which_samples_cannot_be_told_says_what_to_do_instead(probe):
+    for batch in (object(), {}, ()):
+        with pytest.raises(UsageError, match=r"given (object|dict|tuple); .*probe.samples"):
+            list(probe.batches([batch]))
+
+
 def test_a_batch_may_be_one_tensor_and_a_wrong_place_of_ids_is_named(probe):
     list(probe.batches([torch.ones(2, 3)]))
     with pytest.raises(UsageError, match=r"ids_at=3, but a batch has 2 parts"):
