@@ -23,6 +23,11 @@ ROUNDING, DIFFERENT = 1e-5, 1e-3
 
 def detect(record: Record) -> Verdict:
     """Judge the scalars `grad_norm` of all ranks, in the run under study."""
+    apart = record.run.fact("local_steps", 1)
+    if isinstance(apart, int) and apart > 1:
+        return _answer(
+            "not_applicable", cause=f"by local_steps ranks train apart for {apart} steps, with norms of their own"
+        )
     norms = _norms(record.run)
     if norms.shape[0] < 2 or norms.shape[1] == 0:
         return _answer(
@@ -49,7 +54,7 @@ def detect(record: Record) -> Verdict:
             "those of all ranks are averaged, scales it by a factor of its own, and the clipped gradient points elsewhere",
             fix="use the wrapper's own clip_grad_norm_ (model.clip_grad_norm_ under FSDP1), or FSDP2, whose DTensors know "
             "all shards; under DDP clip after the backward pass that reduces. Where ranks train apart for some steps on "
-            "purpose (local SGD), this is expected",
+            "purpose (local SGD), this is expected: say so with probe.declare(local_steps=...)",
             where=str(record.run.fact("wrap_where", "")) or None,
         )
     if spread.max() <= ROUNDING:

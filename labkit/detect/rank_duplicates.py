@@ -18,6 +18,8 @@ from ..record.measures import (
     order_repeats,
     reads,
     sampler_padding,
+    sharers,
+    strangers,
 )
 from ..record.schema import Record, Run
 from ..words import plural
@@ -60,6 +62,18 @@ def _judge(run: Run) -> Verdict:
             cause="the program recorded no samples",
             fix="record each batch with probe.samples(name, batch) or read it through probe.batches(loader)",
         )
+    apart = strangers(run)
+    if apart:
+        return _answer(
+            "found",
+            {"ranks_apart": Quantity(len(apart), f"of {run.world_size}")},
+            cause=f"rank {apart[0].head.rank} does not read what the other ranks of data_rank "
+            f"{apart[0].head.facts['data_rank']} read, though they hold one model together",
+            fix="give the sampler the data-parallel rank and size of the mesh, and one seed, the same on all ranks of a group",
+            where=str(run.fact("loader_where", "")) or None,
+        )
+    if seen.world_size == 1:
+        return _answer("not_applicable", cause="by data_rank all ranks share one share of the data: nobody else reads any")
     size = dataset_size(run)
     where = str(run.fact("loader_where", "")) or None
     evidence = _evidence(seen, size, run.fact("batch_size"))
@@ -78,13 +92,15 @@ def _judge(run: Run) -> Verdict:
         )
     twins = seen.twins
     if twins and seen.unique > 1 and (not copies_in_data(seen, size) or _twins_in_another_order(run, twins)):
-        said = "; ".join(f"ranks {' and '.join(map(str, group))}" for group in twins)
+        ranks = [share[0].head.rank for share in sharers(run)]
+        said = "; ".join(f"ranks {' and '.join(str(ranks[at]) for at in group)}" for group in twins)
         return _answer(
             "found",
             evidence,
             cause=f"{said} read the same samples in the same order, at every step: such a group does the work of one rank",
             fix="give the sampler of each its own rank of all (dist.get_rank(), not the local or the node's rank). Where a "
-            "group holds one model together (tensor or pipeline parallelism), this is as it should be",
+            "group holds one model together (tensor or pipeline parallelism) this is as it should be: say so with "
+            "probe.declare(data_rank=...)",
             where=where,
             waste=waste,
         )

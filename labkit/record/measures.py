@@ -189,16 +189,44 @@ def epochs(run: Run, name: str = "train") -> list[int]:
     return sorted({step.epoch for log in run.ranks for step in log.steps if name in step.digests})
 
 
+def sharers(run: Run) -> list[list[RankLog]]:
+    """Ranks by the share of the data that each was to read: one list a share.
+
+    A rank has a share of its own unless the program declared `data_rank`, as it does where a group of ranks holds one model
+    together (tensor, pipeline or context parallelism) and is to read the same.
+    """
+    shares: dict[object, list[RankLog]] = {}
+    for log in run.ranks:
+        shares.setdefault(log.head.facts.get("data_rank", ("rank", log.head.rank)), []).append(log)
+    return list(shares.values())
+
+
 def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> Reads:
-    """What every rank read in an epoch; by ids where all steps have them, unless `key` says otherwise."""
-    steps = [[s for s in log.steps if s.epoch == epoch and name in s.digests] for log in run.ranks]
+    """What every rank read in an epoch; by ids where all steps have them, unless `key` says otherwise.
+
+    Of ranks that share a `data_rank` the first stands for all: see `sharers`.
+    """
+    logs = [share[0] for share in sharers(run)]
+    steps = [[s for s in log.steps if s.epoch == epoch and name in s.digests] for log in logs]
     if key is None:
         key = "id" if all(name in s.ids for of_rank in steps for s in of_rank) else "digest"
     pick: Callable = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
     dtype = np.int64 if key == "id" else np.uint64
     batches = tuple(tuple(np.array(pick(s), dtype) for s in of_rank) for of_rank in steps)
-    whole = all(_ended(log, epoch, name) and not _went_on_in(run, log, epoch) for log in run.ranks)
+    whole = all(_ended(log, epoch, name) and not _went_on_in(run, log, epoch) for log in logs)
     return Reads(epoch, key, batches, whole)
+
+
+def strangers(run: Run, name: str = "train") -> list[RankLog]:
+    """Ranks that do not read, step by step, what the first rank of their own share reads."""
+
+    def read(log: RankLog) -> list[tuple[int, ...]]:
+        return [tuple((step.ids if name in step.ids else step.digests)[name]) for step in log.steps if name in step.digests]
+
+    found = []
+    for first, *others in sharers(run):
+        found += [log for log in others if any(a != b for a, b in zip(read(log), read(first), strict=False))]
+    return found
 
 
 def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads | None:

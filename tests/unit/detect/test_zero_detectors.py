@@ -1,5 +1,6 @@
 """The detectors of sharded state, each four ways: found, silent, inconclusive, not applicable."""
 
+import msgspec
 import pytest
 
 from labkit.detect import detector
@@ -116,6 +117,15 @@ def test_norms_that_differ_between_ranks_are_found():
     verdict = NORM(norms([17.7, 17.7], [64.4, 64.4]))
     assert verdict.status == "found" and verdict.fix
     assert verdict.evidence["norm_of_all"].value == pytest.approx((17.7**2 + 64.4**2) ** 0.5)
+
+
+def test_ranks_that_train_apart_on_purpose_have_norms_of_their_own():
+    apart = norms([17.7, 17.7], [64.4, 64.4])
+    logs = [msgspec.structs.replace(log, head=msgspec.structs.replace(log.head, facts={**log.head.facts, "local_steps": 8}))
+            for log in apart.run.ranks]  # fmt: skip
+    run = msgspec.structs.replace(apart.run, ranks=tuple(logs))
+    verdict = NORM(msgspec.structs.replace(apart, runs={**apart.runs, "variant": run}))
+    assert verdict.status == "not_applicable" and "8 steps" in verdict.cause
 
 
 def test_equal_norms_are_clear_up_to_the_order_of_sums():
