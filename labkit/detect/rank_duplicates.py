@@ -69,7 +69,8 @@ def _judge(run: Run) -> Verdict:
             {"ranks_apart": Quantity(len(apart), f"of {run.world_size}")},
             cause=f"rank {apart[0].head.rank} does not read what the other ranks of data_rank "
             f"{apart[0].head.facts['data_rank']} read, though they hold one model together",
-            fix="give the sampler the data-parallel rank and size of the mesh, and one seed, the same on all ranks of a group",
+            fix="give the sampler the data-parallel rank and size of the mesh, and one seed; the same on all ranks of a "
+            "group",
             where=str(run.fact("loader_where", "")) or None,
         )
     if seen.world_size == 1:

@@ -47,7 +47,7 @@ class _OpenSpan:
 
 
 class Probe:
-    """Write what one rank sees into one file.
+    """Write what one rank sees into one file. Close it at the end, or use it in a `with` block.
 
     *Called on* every rank. No collective is made.
 
@@ -286,6 +286,13 @@ class Probe:
                 np.savez(self.path.with_suffix(".npz"), **self._arrays)  # pyright: ignore[reportArgumentType]
         os.close(self._fd)
         self._fd = -1
+
+    def __enter__(self) -> Probe:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the probe; where the block raised, without the end mark, so that readers learn that the rank ended early."""
+        self.close(finished=kind is None)
 
     def _check_owner(self) -> None:
         """Refuse what would spoil the file: a line after the last one, or one of a process that was forked off."""

@@ -97,6 +97,17 @@ def test_a_log_is_finished_only_if_the_probe_was_closed_as_such(probe, tmp_path)
     assert written(Probe(tmp_path / "other.jsonl")).finished
 
 
+def test_a_with_block_closes_the_probe_and_leaves_it_unfinished_where_it_raised(probe, tmp_path):
+    with probe:
+        probe.begin_step()
+    assert read_rank(probe.path).finished
+    with pytest.raises(ZeroDivisionError), Probe(tmp_path / "rank-00001.jsonl", rank=1, world_size=2) as other:
+        other.begin_step()
+        1 / 0  # noqa: B018
+    log = read_rank(tmp_path / "rank-00001.jsonl")
+    assert not log.finished and len(log.steps) == 1, "what it saw is kept"
+
+
 def test_closing_again_is_harmless_and_so_is_ending_no_step(probe):
     probe.end_step()
     probe.close()
