@@ -19,6 +19,9 @@ _answer = answering(NAME, QUESTION)
 
 FASTER = 1.15
 
+STEADY = 2.0
+"""Steps whose middle half spans more than this factor hide a difference that is worth a word."""
+
 
 def detect(record: Record) -> Verdict:
     """Compare the run's steps with those of the same run without workers."""
@@ -57,12 +60,12 @@ def detect(record: Record) -> Verdict:
         )
     if ratio <= 1 / FASTER and own_high < other_low:
         return _answer("clear", evidence, cause=f"with workers the run is {1 / ratio:.1f} times as fast as without")
-    if 1 / FASTER < ratio < FASTER:
+    if 1 / FASTER < ratio < FASTER and max(own_high / own_low, other_high / other_low) <= STEADY:
         return _answer("clear", evidence, cause="with workers and without the run is as fast, but for noise")
     return _answer(
         "inconclusive",
         evidence,
-        cause="steps with and without workers overlap too much to tell which is faster",
+        cause="steps with and without workers vary, and overlap, too much to tell which is faster",
         fix="run more steps on a quiet machine",
     )
 

@@ -178,6 +178,7 @@ def test_without_bytes_or_a_rank_alone_the_store_is_not_judged():
         (steady(0.5, 20, workers=2), steady(40, 20), "clear", "2.9 times as fast as without"),
         (steady(0.5, 20, workers=2), steady(0.3, 20), "clear", "as fast, but for noise"),
         (noisy(1, 30, 5, workers=2), noisy(1, 12, 5), "inconclusive", "overlap"),
+        (noisy(1, 30, 5, workers=2), noisy(1, 30, 5), "inconclusive", "vary"),
         (steady(3, 1, workers=2, steps=4), steady(0.3, 1), "inconclusive", "too few"),
     ],
 )
