@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..record.measures import Leak, Quantity, dataset_size, epochs, held_out, reads, validation_leak
+from ..record.measures import Quantity, dataset_size, epochs, reads
+from ..record.measures_leak import Leak, held_out, validation_leak
 from ..record.schema import Record, Run
 from .explanations import MEETINGS, unless_contents_change
 from .verdict import Verdict, answering, either

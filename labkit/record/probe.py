@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
-import xxhash
 
 from ..errors import UnknownName, UsageError
+from .batches import as_ints, digest_rows, digest_tensors, samples_and_ids
 from .schema import LANES, SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 Batch = TypeVar("Batch")
 
 _now = time.monotonic_ns
-_row_hash = xxhash.xxh3_64_intdigest
 
 
 class _OpenSpan:
@@ -197,7 +196,7 @@ class Probe:
             self.begin_step(epoch)  # only now: at the end of an epoch there is no step, and no fault may fire in it
             self._start = start
             self._spans.append(("fetch", "data", start, fetched))
-            self.samples(name, *_samples_and_ids(batch, ids_at))
+            self.samples(name, *samples_and_ids(batch, ids_at))
             count += 1
             try:
                 yield batch
@@ -252,13 +251,13 @@ class Probe:
         """
         self._digests[name] = digest_rows(batch)
         if ids is not None:
-            self._ids[name] = _as_ints(ids)
+            self._ids[name] = as_ints(ids)
 
     def seen(
         self, name: str, epoch: int, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None
     ) -> None:
         """Record samples that were read outside a step (a validation pass)."""
-        self._write(Seen(name, epoch, digest_rows(batch), [] if ids is None else _as_ints(ids)))
+        self._write(Seen(name, epoch, digest_rows(batch), [] if ids is None else as_ints(ids)))
 
     def digest(self, name: str, tensors: Iterable[torch.Tensor]) -> str:
         """Record one hash over the bytes of several tensors, in order, and return it."""
@@ -347,77 +346,3 @@ def _from_torchrun(name: str, default: int) -> int:
         raise UsageError(
             f"{name} must be a whole number, as torchrun sets it; it is {said!r}; unset it, or give Probe {name.lower()}="
         ) from None
-
-
-def _samples_and_ids(batch: Any, ids_at: int | str | None) -> tuple[Any, Any]:
-    """The part of a batch that is the samples, and the part that is their ids."""
-    if hasattr(batch, "ndim"):
-        return batch, None
-    try:
-        first = _samples_of(batch) if isinstance(batch, Mapping) else batch[0]
-    except (TypeError, IndexError, KeyError, StopIteration):
-        raise UsageError(
-            f"a batch must be a tensor, a tuple that begins with the samples, or a mapping; given {type(batch).__name__}; "
-            "read the loader without probe.batches, and in a step (probe.begin_step) call "
-            'probe.samples("train", what the model is given)'
-        ) from None
-    try:
-        return first, None if ids_at is None else batch[ids_at]
-    except (KeyError, IndexError):
-        has = f"the keys {list(batch)}" if isinstance(batch, Mapping) else f"{len(batch)} parts"
-        raise UsageError(
-            f"ids_at={ids_at!r}, but a batch has {has}; give the place of the ids, or leave ids_at out"
-        ) from None
-
-
-def _samples_of(batch: Mapping[Any, Any]) -> Any:
-    """The first value with more than a number a sample (labels and ids may come before the samples), else the first."""
-    return next((value for value in batch.values() if getattr(value, "ndim", 0) > 1), next(iter(batch.values())))
-
-
-def digest_rows(batch: torch.Tensor | np.ndarray) -> list[int]:
-    """64-bit xxh3 of each sample's bytes: [B, …] -> B integers. On a GPU tensor this copies to the host."""
-    if isinstance(batch, np.generic):
-        batch = np.asarray(batch)
-    if not hasattr(batch, "ndim"):
-        raise UsageError(
-            f"the samples of a batch must be a tensor or an array, a row a sample; given {type(batch).__name__}; give what "
-            "the model is given, or an array of what tells the samples apart"
-        )
-    rows: Any = batch if isinstance(batch, np.ndarray) else _as_numpy(batch)
-    if not rows.flags.c_contiguous:
-        rows = np.ascontiguousarray(rows)
-    if rows.ndim < 2:
-        rows = rows.reshape(-1, 1)
-    return list(map(_row_hash, rows))  # pyright: ignore[reportArgumentType]
-
-
-def digest_tensors(tensors: Iterable[torch.Tensor]) -> str:
-    """128-bit xxh3 over the bytes of several tensors, in order, as hex."""
-    state = xxhash.xxh3_128()
-    for tensor in tensors:
-        state.update(np.ascontiguousarray(_as_numpy(tensor)).data)
-    return state.hexdigest()
-
-
-def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """The tensor's bits as an array; numpy has no bfloat16 or float8, whose bytes stand for them."""
-    tensor = tensor.detach().cpu()
-    try:
-        return tensor.numpy()
-    except TypeError:
-        import torch
-
-        return tensor.contiguous().reshape(-1, 1).view(torch.uint8).reshape(*tensor.shape, -1).numpy()
-
-
-def _as_ints(ids: torch.Tensor | Sequence[int]) -> list[int]:
-    whole = ids.tolist() if hasattr(ids, "tolist") else [int(i) for i in ids]  # pyright: ignore[reportAttributeAccessIssue]
-    if not isinstance(whole, list) or (whole and not isinstance(whole[0], int)):
-        raise UsageError(f"ids must be a row of whole numbers, one a sample; given {ids!r:.60}; or leave them out")
-    if whole and not (min(whole) >= -(2**63) and max(whole) < 2**63):
-        raise UsageError(
-            f"an id must fit in 64 bits, sign included; given {max(whole, key=abs)}; leave the ids out: samples are told "
-            "apart by their bytes"
-        )
-    return whole

@@ -33,7 +33,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from ..errors import CheckpointError
-from ..record.probe import digest_tensors
+from ..record.batches import digest_tensors
 from .checkpoint_files import MARKER, Marker, SafeReader, Writer, digest_file, flush_folder, verify, write_marker
 from .packing import pack, tensor_text, text_tensor, unpack
 from .together import Together

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..errors import CheckpointError
-from ..record.probe import digest_tensors
+from ..record.batches import digest_tensors
 
 Tensors = dict[str, torch.Tensor]
 

@@ -9,7 +9,8 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from labkit.errors import UnknownName, UsageError
-from labkit.record.probe import Probe, digest_rows, digest_tensors
+from labkit.record.batches import digest_rows, digest_tensors
+from labkit.record.probe import Probe
 from labkit.record.store import read_rank
 
 
