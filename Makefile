@@ -8,7 +8,7 @@ LAB_ARGS ?=
 SLIDES_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-deepspeed lab test notebooks slides bench soak lint clean distclean
+.PHONY: help setup setup-bench setup-deepspeed lab test check notebooks slides bench soak lint clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the 
 
 test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passed on)
 	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadscope $(PYTEST_ARGS)
+
+check: setup lint  ## what to run while you work: style, types, and the tests that start no process
+	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadscope tests/unit tests/meta $(PYTEST_ARGS)
 
 notebooks: setup  ## execute the notebooks again and store their outputs
 	.venv/bin/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb

@@ -16,6 +16,8 @@ _PUBLIC = {
     "Lab": "labkit.facade",
     "read_record": "labkit.record.store",
     "Fault": "labkit.ranks.faults",
+    "Probe": "labkit.record.probe",
+    "watch_ddp": "labkit.record.watch_ddp",
     "Record": "labkit.record.schema",
     "Verdict": "labkit.detect.verdict",
     "LabkitError": "labkit.errors",
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from .facade import Lab, lab, labs_table
     from .ranks.faults import Fault
     from .record.baseline import read_baseline
+    from .record.probe import Probe
     from .record.schema import Record
     from .record.store import read_record
+    from .record.watch_ddp import watch_ddp
     from .script import judge
 
 
