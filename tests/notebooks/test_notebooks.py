@@ -10,8 +10,10 @@ from pathlib import Path
 import nbformat
 import papermill
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from labkit import labs
+from labkit.errors import UnknownName
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -260,8 +262,20 @@ def test_it_runs_with_other_parameters_and_says_what_they_give(path, small_run):
 
 
 @each
+def test_a_parameter_that_it_does_not_have_is_refused(path, tmp_path, monkeypatch):
+    """The lesson's first two cells, with papermill's between them, in a shell of this process: no kernel is needed."""
+    monkeypatch.chdir(tmp_path)
+    parameters, begin, *_ = code_cells(nbformat.read(path, as_version=4))
+    shell = InteractiveShell(colors="nocolor")
+    for source in (parameters.source, "# Parameters\nsed = 2\n"):
+        shell.run_cell(source, store_history=True).raise_error()
+    with pytest.raises(UnknownName, match="no parameter of this notebook 'sed'.*'seed'"):
+        shell.run_cell(begin.source, store_history=True).raise_error()
+
+
 @pytest.mark.ranks
-def test_a_parameter_that_it_does_not_have_is_refused(path, tmp_path):
+def test_papermill_marks_the_parameters_that_it_gives_so_that_a_wrong_one_is_refused(tmp_path):
+    path = NOTEBOOKS[0]
     with pytest.raises(papermill.PapermillExecutionError, match="no parameter of this notebook 'sed'.*'seed'"):
         papermill.execute_notebook(path, tmp_path / path.name, parameters={"sed": 2}, cwd=tmp_path, progress_bar=False)
 
