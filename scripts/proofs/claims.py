@@ -14,8 +14,8 @@ AMOUNT = re.compile(
     re.IGNORECASE,
 )
 UNIVERSAL = re.compile(
-    r"\b(?:always|never|all|every(?:where|body|one|thing)?|none|nothing|nobody|nowhere|cannot|only|must|exactly"
-    r"|whatever|any|impossible|certain|guaranteed?)\b",
+    r"\b(?:always|never|all(?!-| the same)|every(?:where|body|one|thing)?|none|nothing|nobody|nowhere|cannot|only|must"
+    r"|exactly|whatever|any|impossible|certain|guaranteed?)\b",
     re.IGNORECASE,
 )
 

@@ -11,7 +11,7 @@ ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 SECTION = re.compile(r"^#+\s*(?:\d+ · )?")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<(https?://[^>]*)>")
 TAG = re.compile(r"</?[a-z][^>]*>")
-END = re.compile(r"[.!?][)\"”*_]*\s+(?=[A-Z0-9\"“(*`$\[«])")
+END = re.compile(r"[.!?][)\"”*_]*\s+(?=[\w\"“(*`$\[«{])")
 NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|no|No|Fig|fig)|\b[A-Z])\.\s+$")
 
 
