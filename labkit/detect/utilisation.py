@@ -12,7 +12,9 @@ from ..record.measures_mfu import (
     busy_share,
     ceiling,
     declares_flops,
+    timed_steps,
     tokens_per_second,
+    trains_nothing,
     utilisation,
     utilisation_spread,
 )
@@ -28,6 +30,7 @@ FASTER = 1.5
 """A tuned run this many times as fast is a finding, whatever the band: more than steps vary on a noisy machine."""
 
 NO_FLOPS = "the program did not say what arithmetic a step needs"
+NO_TOKENS = "the program did not say how many tokens a step trains"
 MEASURE = "run the lab, which measures one, or labkit bench, whose baseline is kept with every later run"
 DECLARE = "probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and probe.scalar('tokens', n) each step"
 
@@ -48,6 +51,8 @@ def detect(record: Record) -> Verdict:
             fix=MEASURE,
         )
     value, spread = utilisation(record), utilisation_spread(record)
+    if value is None and len(timed_steps(run)) >= 2:
+        return _answer("not_applicable", cause=NO_TOKENS, fix=DECLARE)
     if value is None or spread is None:
         return _answer(
             "not_applicable",
@@ -87,13 +92,15 @@ def detect(record: Record) -> Verdict:
     if value >= WRONG:
         word = "passes" if value >= PASSES else "is poor but not a fault by itself"
         return _answer("clear", evidence, cause=f"{value:.0%} of what this device was seen to do {word}")
-    cause, fix = _why(waiting, tokens_per_second(run) is None)
+    cause, fix = _why(waiting, trains_nothing(run))
     return _answer(
         "found", evidence, cause=f"{value:.1%} of what this device was seen to do: {cause}", fix=fix, waste=_waste(record)
     )
 
 
-def _why(waiting: float, trains_nothing: bool) -> tuple[str, str]:
+def _why(waiting: float, nothing_trained: bool) -> tuple[str, str]:
+    if nothing_trained:
+        return "no step updates a weight", "find what keeps the device busy; it is not the model"
     if waiting > WAITING:
         return (
             f"{waiting:.0%} of a step is spent waiting for data",
@@ -102,8 +109,6 @@ def _why(waiting: float, trains_nothing: bool) -> tuple[str, str]:
                 script="replace the loader by one ready batch: if the rate jumps, feed the device faster",
             ),
         )
-    if trains_nothing:
-        return "it moves memory and multiplies nothing", "find what keeps the device busy; it is not the model"
     return (
         "the kernels are too small or move too much memory",
         "larger batch, fused attention, one change at a time, watching MFU",

@@ -58,10 +58,20 @@ def ceiling(record: Record) -> Ceiling | None:
     return Ceiling(kept.matmul_flops_per_s[precision] / sharing, said)
 
 
+def trains_nothing(run: Run) -> bool:
+    """Whether updates of weights were watched for, on rank 0, and none was made in any step.
+
+    A program whose updates nobody watched (no fact `watches_updates`, no count `updates`) is not said to train nothing.
+    """
+    steps = run.ranks[0].steps
+    watched = bool(run.fact("watches_updates", False)) or any("updates" in step.counts for step in steps)
+    return watched and bool(steps) and not any(step.counts.get("updates", 0) for step in steps)
+
+
 def tokens_per_second(run: Run) -> float | None:
-    """Tokens trained a second, over the timed steps; None for a program that trains none."""
+    """Tokens trained a second, over the timed steps; None for a program that trains nothing, or does not tell tokens."""
     steps = timed_steps(run)
-    if not steps or "tokens" not in steps[0].scalars:
+    if not steps or "tokens" not in steps[0].scalars or trains_nothing(run):
         return None
     return steps[0].scalar("tokens") / period_s(run)
 
@@ -71,11 +81,20 @@ def busy_share(run: Run) -> float | None:
 
     For a GPU this is the host's share, not the device's. None where a step does not tell its processor time (`cpu_s`).
     """
-    steps = timed_steps(run)
-    if not steps or not all("cpu_s" in step.scalars for step in steps):
+    return _share_of_cores(run, "cpu_s")
+
+
+def queued_share(run: Run) -> float | None:
+    """The like for the time in which a thread of the rank could have run and other programs had the core (`queued_s`)."""
+    return _share_of_cores(run, "queued_s")
+
+
+def _share_of_cores(run: Run, scalar: str) -> float | None:
+    steps, cores = timed_steps(run), run.ranks[0].head.threads
+    if not steps or not all(scalar in step.scalars for step in steps):
         return None
     wall = (steps[-1].end_ns - run.ranks[0].steps[max(0, int(run.fact("warm_up", 0)) - 1)].end_ns) / 1e9  # pyright: ignore[reportArgumentType]
-    return sum(step.scalar("cpu_s") for step in steps) / (wall * run.ranks[0].head.threads)
+    return sum(step.scalar(scalar) for step in steps) / (wall * cores) if wall > 0 and cores > 0 else None
 
 
 def flops_by_convention(run: Run) -> dict[str, float]:
@@ -92,19 +111,23 @@ def flops_by_convention(run: Run) -> dict[str, float]:
 
 
 def declares_flops(run: Run) -> bool:
-    """Whether the program said what its arithmetic is: without that, a ceiling alone says nothing."""
-    return bool(run.fact("matmul_params", 0) or run.fact("elementwise_flops_per_step", 0.0))
+    """Whether it is known what arithmetic of a step a model needs: without that, a ceiling alone says nothing."""
+    return bool(run.fact("matmul_params", 0)) or trains_nothing(run)
 
 
 def utilisation(record: Record, run: Run | None = None, convention: str = "attention") -> float | None:
-    """MFU of a run against the ceiling of its record, attention counted in full; None where it cannot be said."""
+    """MFU of a run against the ceiling of its record, attention counted in full; None where it cannot be said.
+
+    Useful is the arithmetic of tokens that weights are updated from: a loop that trains nothing has an MFU of 0.
+    """
     run = run or record.run
     best, tokens = ceiling(record), tokens_per_second(run)
-    if best is None or not declares_flops(run):
+    if best is None:
         return None
-    if tokens is None:
-        per_step = float(run.fact("elementwise_flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
-        return per_step / period_s(run) / best.flops_per_s
+    if trains_nothing(run):
+        return 0.0
+    if tokens is None or not declares_flops(run):
+        return None
     return mfu(tokens_per_s=tokens, flops_per_token=flops_by_convention(run)[convention], peak_flops=best.flops_per_s)
 
 
@@ -139,11 +162,16 @@ def mfu_measures(record: Record) -> dict[str, Quantity]:
                     found[f"mfu_{name}"] = Quantity(utilisation(record, convention=convention) or 0.0, "of the ceiling")
             if flops["executed"] > 0:
                 found["hfu"] = Quantity(utilisation(record, convention="executed") or 0.0, "of the ceiling")
-    elif best is not None:
-        found["mfu_attention"] = Quantity(utilisation(record) or 0.0, "of the ceiling")
-    busy = busy_share(run)
+    elif best is not None and trains_nothing(run):
+        found["mfu_attention"] = Quantity(0.0, "of the ceiling")
+        arithmetic = float(run.fact("elementwise_flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
+        if arithmetic > 0:
+            found["hfu"] = Quantity(arithmetic / period_s(run) / best.flops_per_s, "of the ceiling")
+    busy, queued = busy_share(run), queued_share(run)
     if busy is not None:
         found["busy_share"] = Quantity(busy, "of the cores' time")
+    if queued is not None:
+        found["queued_share"] = Quantity(queued, "of the cores' time, ready to run while other programs had the core")
     found["data_share"] = Quantity(lane_shares(run.ranks[0]).get("data", 0.0), "of step time")
     if "tuned" in record.runs and tokens is not None:
         other = tokens_per_second(record.runs["tuned"])

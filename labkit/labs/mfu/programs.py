@@ -17,6 +17,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ...errors import UsageError
 from ...ranks.context import RankContext, worker_options
+from ...record.probe import Probe
+from ...record.processor import ProcessorTime, Took
+from ...record.watch_updates import watch_updates
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
 from ..spec import RunPlan
@@ -87,22 +90,27 @@ def train_gpt(context: RankContext) -> None:
     step_of = torch.compile(model) if config.compile else model
     context.expect_steps(config.steps + WARM_UP)
     probe = context.probe
-    busy = time.process_time()
-    for tokens, targets in probe.batches(_batches(context, config), max_steps=config.steps + WARM_UP):
-        with probe.span("forward"), _cast(config, context.device):
-            loss = token_loss(step_of(tokens.to(context.device)), targets.to(context.device))
-        with probe.span("backward"):
-            optimizer.zero_grad()
-            loss.backward()
-        with probe.span("optimizer"):
-            optimizer.step()
-        value = loss.item()  # waits for the device, so that the step's end is the step's end
-        now = time.process_time()
-        probe.scalar("loss_local", value)
-        probe.scalar("batch_samples", len(tokens))
-        probe.scalar("tokens", tokens.numel())
-        probe.scalar("cpu_s", now - busy)
-        busy = now
+    with watch_updates(probe):
+        processor = ProcessorTime()
+        for tokens, targets in probe.batches(_batches(context, config), max_steps=config.steps + WARM_UP):
+            with probe.span("forward"), _cast(config, context.device):
+                loss = token_loss(step_of(tokens.to(context.device)), targets.to(context.device))
+            with probe.span("backward"):
+                optimizer.zero_grad()
+                loss.backward()
+            with probe.span("optimizer"):
+                optimizer.step()
+            value = loss.item()  # waits for the device, so that the step's end is the step's end
+            _tell(probe, processor.lap())
+            probe.scalar("loss_local", value)
+            probe.scalar("batch_samples", len(tokens))
+            probe.scalar("tokens", tokens.numel())
+
+
+def _tell(probe: Probe, took: Took) -> None:
+    probe.scalar("cpu_s", took.cpu_s)
+    if took.queued_s is not None:
+        probe.scalar("queued_s", took.queued_s)
 
 
 def _batches(context: RankContext, config: Config) -> Iterable[Any]:
@@ -189,24 +197,19 @@ def spin(context: RankContext) -> None:
     config: Config = context.config.config
     numel = 16_000_000  # 64 MB an array: beyond a last-level cache
     x, y = torch.zeros(numel, device=context.device), torch.ones(numel, device=context.device)
-    shape = shape_of(config)
-    context.probe.declare(
-        matmul_params=shape.matmul_params, layers=shape.layers, hidden=shape.hidden, seq=shape.seq, batch_size=1,
-        precision="fp32", attention="none", recompute=False, counted_flops_per_token=0.0, executed_flops_per_token=0.0,
-        warm_up=WARM_UP, elementwise_flops_per_step=float(numel * 8),
-    )  # fmt: skip
+    probe = context.probe
+    probe.declare(precision="fp32", warm_up=WARM_UP, elementwise_flops_per_step=float(numel * 8))
     context.expect_steps(config.steps + WARM_UP)
-    busy = time.process_time()
-    for _ in range(config.steps + WARM_UP):
-        context.probe.begin_step()
-        with context.probe.span("add"):
-            for _ in range(8):
-                x.add_(y)
-        context.probe.scalar("checksum", float(x[0]))
-        now = time.process_time()
-        context.probe.scalar("cpu_s", now - busy)
-        busy = now
-        context.probe.end_step()
+    with watch_updates(probe):
+        processor = ProcessorTime()
+        for _ in range(config.steps + WARM_UP):
+            probe.begin_step()
+            with probe.span("add"):
+                for _ in range(8):
+                    x.add_(y)
+            probe.scalar("checksum", float(x[0]))
+            _tell(probe, processor.lap())
+            probe.end_step()
 
 
 def find_ceiling(context: RankContext) -> None:

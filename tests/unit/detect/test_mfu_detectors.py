@@ -16,7 +16,7 @@ FLOPS = {"matmul_params": 1000, "layers": 1, "hidden": 10, "seq": 100, "counted_
 PER_TOKEN = 6 * 1000 + 12 * 10 * 100
 
 
-def run_of(seconds, *, tokens=100, cpu_s=None, data_share=0.0, role="variant", **facts):
+def run_of(seconds, *, tokens=100, cpu_s=None, queued_s=None, updates=None, data_share=0.0, role="variant", **facts):
     """A run whose timed steps took `seconds`, after one to warm up."""
     from labkit.record.schema import RankLog
 
@@ -26,7 +26,10 @@ def run_of(seconds, *, tokens=100, cpu_s=None, data_share=0.0, role="variant", *
         spans = [Span("fetch", "data", now, now + int(length * data_share))] if data_share else []
         scalars = {"tokens": tokens} if tokens else {}
         scalars["cpu_s"] = second if cpu_s is None else cpu_s
-        steps.append(Step(number, 0, now, now + length, spans, scalars))
+        if queued_s is not None:
+            scalars["queued_s"] = queued_s
+        counts = {} if updates is None else {"updates": updates}
+        steps.append(Step(number, 0, now, now + length, spans, scalars, counts))
         now += length
     return Run(role, (RankLog(head(0, 1, **{**FLOPS, "warm_up": 1, **facts}), tuple(steps)),), 1.0)
 
@@ -104,6 +107,47 @@ def test_a_program_that_does_not_say_its_flops_is_not_judged_by_a_baseline():
 )
 def test_busy_counts_against_a_run_only_where_it_does_no_arithmetic(mfu, cpu_s, status):
     assert busy_not_useful.detect(record(mfu, cpu_s=cpu_s)).status == status
+
+
+@pytest.mark.parametrize("tokens", [0, 100])
+def test_a_loop_without_an_update_has_an_mfu_of_0_whatever_arithmetic_it_does(tokens):
+    idle_weights = record(0.4, tokens=tokens, updates=0, cpu_s=0.95, elementwise_flops_per_step=1e5)
+    assert mfu_measures(idle_weights)["mfu_attention"].value == 0.0
+    assert "tokens_per_s" not in mfu_measures(idle_weights)
+    assert busy_not_useful.detect(idle_weights).status == "found"
+    verdict = utilisation.detect(idle_weights)
+    assert verdict.status == "found" and "no step updates a weight" in verdict.cause
+    trained = record(0.4, updates=1)
+    assert [detector.detect(trained).status for detector in (utilisation, busy_not_useful)] == ["clear", "clear"]
+
+
+def test_its_arithmetic_is_said_as_hfu():
+    found = mfu_measures(record(0.4, tokens=0, updates=0, elementwise_flops_per_step=0.03 * 100 * PER_TOKEN / 0.4))
+    assert found["hfu"].value == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "queued_s", "updates", "mfu", "status"),
+    [
+        (0.43, 0.37, 0, 0.4, "found"),  # both cores kept busy by others: it wants 80 % of the cores, and gets 43 %
+        (0.19, 0.41, 0, 0.4, "found"),
+        (0.45, 0.0, 0, 0.4, "clear"),  # nobody took a core from it: it waits for something else
+        (0.05, 0.12, 0, 0.4, "clear"),
+        (0.15, 0.15, 0, 0.4, "inconclusive"),
+        (0.43, 0.37, 1, 0.015, "clear"),  # with the cores to itself it would do 2.8 %
+        (0.43, 0.37, 1, 0.005, "found"),
+    ],
+)
+def test_a_core_that_other_programs_have_makes_no_program_idle(cpu_s, queued_s, updates, mfu, status):
+    judged = busy_not_useful.detect(record(mfu, cpu_s=cpu_s, queued_s=queued_s, updates=updates))
+    assert judged.status == status
+
+
+def test_a_script_that_tells_no_tokens_is_told_so_and_not_that_it_trains_nothing():
+    silent = record(0.4, tokens=0, cpu_s=0.95)
+    for detector in (utilisation, busy_not_useful):
+        verdict = detector.detect(silent)
+        assert verdict.status == "not_applicable" and "tokens" in verdict.cause and "tokens" in verdict.fix
 
 
 @pytest.mark.parametrize(
