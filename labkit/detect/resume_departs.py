@@ -3,17 +3,23 @@
 Two signs, and either is enough: a state whose hash after the resume is not the one it was saved with; and, beside the
 uninterrupted run, the first step at which the loss differs. When it differs says what is missing: at the first step the
 weights, the data or the random numbers; a step later the optimizer; later still a schedule.
+
+Another number of ranks cannot keep the bits: sums come in another order, and ranks draw other random numbers. There states
+are compared that all ranks share, and losses but for rounding; where random numbers differ, only a large setback tells.
 """
 
 from __future__ import annotations
 
 from ..record.measures import Quantity, weights_equal
 from ..record.measures_crash import (
+    BEFORE,
     REFERENCE,
     attempts,
     first_difference,
     largest_gap,
     resumed_at,
+    share_forgotten,
+    shared_states_not_restored,
     states_not_restored,
 )
 from ..record.schema import Record, Run
@@ -26,6 +32,9 @@ _answer = answering(NAME, QUESTION)
 
 ROUNDING = 1e-4
 """Relative gap of the loss that another order of sums may make over a short run, where the number of ranks changed."""
+
+FORGOTTEN = 0.5
+"""Share of what was learnt that the loss falls back by, from which on no random numbers explain it."""
 
 FIX = (
     "save and restore {what}; random generators per rank, and after iter(loader), which draws a number "
@@ -54,7 +63,7 @@ def detect(record: Record) -> Verdict:
     if reference is None:
         return _without_reference(run, begun, missing, evidence)
     if reference.world_size != run.world_size:
-        return _other_number_of_ranks(run, reference, evidence)
+        return _other_number_of_ranks(record, reference, begun, evidence)
     step, equal = first_difference(run, reference), weights_equal(run, reference)
     if equal is not None:
         evidence["weights_equal_uninterrupted"] = Quantity(equal)
@@ -132,7 +141,20 @@ def _without_reference(run: Run, begun: int, missing: list[str], evidence: dict[
     )
 
 
-def _other_number_of_ranks(run: Run, reference: Run, evidence: dict[str, Quantity]) -> Verdict:
+def _other_number_of_ranks(record: Record, reference: Run, begun: int, evidence: dict[str, Quantity]) -> Verdict:
+    run = record.run
+    sizes = f"{plural(reference.world_size, 'rank')} and on {run.world_size}"
+    before = record.runs.get(BEFORE)
+    missing = (shared_states_not_restored(before, run) or []) if before is not None else []
+    if missing:
+        said = ", ".join(missing)
+        return _answer(
+            "found",
+            evidence | {"states_not_restored": Quantity(said)},
+            cause=f"{said} did not come back on {plural(run.world_size, 'rank')}, and all ranks share it",
+            fix=FIX.format(what=said),
+            where=str(run.fact("keeper_where", "")) or None,
+        )
     gap = largest_gap(run, reference)
     if gap is None:
         return _answer(
@@ -142,15 +164,29 @@ def _other_number_of_ranks(run: Run, reference: Run, evidence: dict[str, Quantit
             fix="record loss_local and batch_samples in both",
         )
     evidence = evidence | {"loss_gap_largest": Quantity(gap, "relative")}
-    sizes = f"{plural(reference.world_size, 'rank')} and on {run.world_size}"
     if gap < ROUNDING:
         return _answer("clear", evidence, cause=f"on {sizes} the losses agree but for the order of sums")
+    apart = f"on {sizes} the losses differ by up to {gap:.1e}"
+    forgotten = share_forgotten(run, reference, begun)
+    if run.fact("rank_draws") is False or (forgotten or 0.0) >= FORGOTTEN:
+        if forgotten is not None:
+            evidence |= {"share_forgotten": Quantity(forgotten, "of what had been learnt")}
+        return _answer(
+            "found",
+            evidence,
+            cause=f"{apart}: more than the order of sums explains",
+            fix="restore all state that the ranks share, and keep the global batch and the order of the data when the "
+            "number of ranks changes",
+        )
     return _answer(
-        "found",
+        "inconclusive",
         evidence,
-        cause=f"on {sizes} the losses differ by up to {gap:.1e}: more than the order of sums explains",
-        fix="keep the global batch and the order of the data when the number of ranks changes; random numbers that each "
-        "rank draws for itself (dropout, augmentation) differ by their nature",
+        cause=f"{apart}: random numbers that each rank draws for itself (dropout, augmentation) explain that as well, and "
+        "another number of ranks cannot repeat them",
+        fix=either(
+            lab="run without them: --set dropout=0 --set augment=false",
+            script="run without dropout and augmentation, and say so: probe.declare(rank_draws=False)",
+        ),
     )
 
 

@@ -18,6 +18,8 @@ from .measures import Quantity, weights_equal, weights_gap
 from .schema import Event, RankLog, Record, Run, Step
 
 REFERENCE = "uninterrupted"
+BEFORE = "before"
+"""The run that stopped, where another launch goes on from its checkpoints."""
 _NO_STATE = ("when", "of_step")
 
 
@@ -247,6 +249,51 @@ def states_not_restored(run: Run) -> list[str] | None:
                 names = [name for name in event.fields if name not in _NO_STATE]
                 missing |= dict.fromkeys(n for n in names if event.fields[n] != saved[key].get(n))
     return list(missing) if compared else None
+
+
+def shared_states_not_restored(before: Run, run: Run) -> list[str] | None:
+    """Names of the states that all ranks of the run before saved as one, and that a rank which goes on does not have.
+
+    What each rank has of its own, such as random numbers, is left out: another number of ranks cannot have it. None where
+    the programs tell no hashes, or of no step in common.
+    """
+    saved: dict[int, list[dict]] = {}
+    for attempt in attempts(before):
+        for _, event in attempt.events("state"):
+            if event.fields.get("when") == "saved":
+                saved.setdefault(of_step(event), []).append(event.fields)
+    resumed = [event for a in attempts(run) for _, event in a.events("state") if event.fields.get("when") == "resumed"]
+    told = [(event.fields, saved[of_step(event)]) for event in resumed if of_step(event) in saved]
+    if not told:
+        return None
+    missing = {
+        name: None
+        for has, ranks in told
+        for name, value in ranks[0].items()
+        if name not in _NO_STATE and all(fields.get(name) == value for fields in ranks) and has.get(name) != value
+    }
+    return list(missing)
+
+
+def share_forgotten(run: Run, reference: Run, begun: int) -> float | None:
+    """How far the loss of the resumed run lies behind the reference's, as a share of what that had learnt by then.
+
+    The median over the first steps after the resume; 0 where nothing is lost, about 1 where the weights are new. None where
+    the reference had not learnt more than its loss varies from step to step, so that the share says nothing.
+    """
+    own, other = global_losses(run), global_losses(reference)
+    after = [step for step in sorted(own) if begun <= step < begun + FIRST_STEPS and step in other]
+    done = [other[step] for step in sorted(other) if step < begun]
+    if not after or len(done) < 2:
+        return None
+    learnt = done[0] - float(np.median(done[-FIRST_STEPS:]))
+    if not learnt > 3 * float(np.median(np.abs(np.diff(done)))):
+        return None
+    return float(np.median([own[step] - other[step] for step in after])) / learnt
+
+
+FIRST_STEPS = 5
+"""Steps by whose median a jump of the loss is judged, so that one odd batch is none."""
 
 
 def goodput(run: Run) -> float | None:

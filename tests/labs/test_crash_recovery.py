@@ -242,6 +242,16 @@ def test_on_another_number_of_ranks_the_loss_goes_on_but_for_the_order_of_sums(r
     assert statuses(record)["resume-departs"] == "clear"
 
 
+@pytest.mark.parametrize("after", [1, 3])
+def test_on_another_number_of_ranks_other_random_numbers_are_no_accusation_and_a_lost_state_is(run, after):
+    record = run("fixed", ranks=2, resume_ranks=after, kill_step=11)
+    assert value(record, "loss_gap_largest") > 1e-4  # dropout and augmentation, drawn by other ranks
+    assert statuses(record)["resume-departs"] == "inconclusive"
+    lost = run("fixed", ranks=2, resume_ranks=after, kill_step=11, leave_out="optimizer")
+    verdict = LAB.judge(lost)["resume-departs"]
+    assert verdict.status == "found" and "optimizer" in verdict.cause
+
+
 # wrong use
 
 

@@ -133,6 +133,7 @@ def train(context: RankContext) -> None:
         dataset_size=task.config.num_samples,
         global_batch=task.config.global_batch,
         mtbf_s=task.config.mtbf_s,
+        rank_draws=task.config.augment or task.config.dropout > 0,
         keeper_where=_where_written(task.keeper),
     )
     training.run(keeper)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from labkit.detect import detector
+from labkit.detect import detector, resume_departs
 from labkit.record.reliability import Costs, young_interval
 
 from ..crash_records import Attempt, crash_record, run_of_attempts, saved_and_resumed, uninterrupted
@@ -94,13 +94,45 @@ def test_without_reference_and_hashes_it_says_what_to_add():
     assert judged("resume-departs", uninterrupted(), uninterrupted()).status == "not_applicable"
 
 
-@pytest.mark.parametrize(("gap", "status"), [(1e-8, "clear"), (1e-2, "found")])
-def test_on_another_number_of_ranks_rounding_is_no_departure(gap, status):
-    def shifted(rank, step):
-        return 2.0 / (1 + step) * (1 + (gap if step >= 10 else 0))
+def on_other_ranks(gap, from_step=10, *, ranks=3, states=None, saved=None, **facts):
+    """A run that stopped on 2 ranks and went on from step 10 on `ranks`, its losses `gap` apart from the uninterrupted."""
 
-    run = run_of_attempts(Attempt(10, 20, found=10, killed=None, loss=shifted), ranks=2)
-    assert judged("resume-departs", run, uninterrupted(ranks=1)).status == status
+    def shifted(rank, step):
+        return 2.0 / (1 + step) * (1 + (gap if step >= from_step else 0))
+
+    before = run_of_attempts(Attempt(0, 12, saves=(5, 10), killed=None, states=saved or {}), ranks=2, role="before")
+    gone_on = Attempt(10, 20, found=10, killed=None, loss=shifted, resumed_states=states)
+    record = crash_record(run_of_attempts(gone_on, ranks=ranks, **facts), uninterrupted(ranks=2))
+    return msgspec.structs.replace(record, runs={**record.runs, "before": before})
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize(
+    ("gap", "draws", "status"),
+    [
+        (1e-8, False, "clear"),
+        (1e-8, True, "clear"),
+        (1e-2, False, "found"),  # larger than rounding, and nothing was drawn
+        (1e-2, True, "inconclusive"),  # larger than rounding, as other random numbers are
+        (1e-2, None, "inconclusive"),
+        (9.0, True, "found"),  # back to where it began: no random numbers do that
+    ],
+)
+def test_on_another_number_of_ranks_neither_rounding_nor_other_random_numbers_are_a_departure(ranks, gap, draws, status):
+    record = on_other_ranks(gap, ranks=ranks, **({} if draws is None else {"rank_draws": draws}))
+    verdict = resume_departs.detect(record)
+    assert verdict.status == status
+    assert (verdict.status == "inconclusive") == ("dropout" in verdict.fix)
+
+
+def test_on_another_number_of_ranks_a_state_that_all_ranks_share_is_to_come_back():
+    saved = {"model": "m10", "optimizer": "o10"}
+    lost = on_other_ranks(1e-2, saved=saved, states={"model": "m10", "optimizer": "new"}, rank_draws=True)
+    verdict = resume_departs.detect(lost)
+    assert verdict.status == "found" and verdict.evidence["states_not_restored"].value == "optimizer"
+    kept = on_other_ranks(1e-2, saved=saved, states=saved, rank_draws=True)
+    assert resume_departs.detect(kept).status == "inconclusive"
+    assert resume_departs.detect(on_other_ranks(0.0, saved=saved, states=saved, rank_draws=True)).status == "clear"
 
 
 # single-path
