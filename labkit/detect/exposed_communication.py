@@ -11,6 +11,7 @@ import numpy as np
 
 from ..record.measures import Quantity
 from ..record.measures_overlap import Exposure, buckets, exposure, is_sweep
+from ..record.overlap_model import MIB, first_try_mib
 from ..record.schema import Record, Run, Source
 from ..words import plural
 from .verdict import Verdict, answering, either
@@ -139,9 +140,15 @@ def _fix(run: Run) -> str:
             "smaller buckets do not help gradients that are so few bytes, for each costs a latency: let a step compute more "
             "(a larger batch, or several micro-batches with no_sync)"
         )
+    start = first_try_mib(float(made.num_bytes.sum()))
+    if made.num_bytes.max() <= start * MIB:
+        return (
+            "try half and twice the bucket size (bucket_cap_mb): the last bucket is waited for as a whole, and each costs a "
+            "latency; if neither helps, send less (several micro-batches with no_sync)"
+        )
     return (
-        "give DDP smaller buckets (bucket_cap_mb, in MiB): an eighth to a sixteenth of the gradients is a start; then try "
-        "half and twice as much, since each bucket costs a latency"
+        f"give DDP smaller buckets: bucket_cap_mb={start:.2g} (MiB) is a start; then try half and twice as much, since each "
+        "bucket costs a latency"
     )
 
 

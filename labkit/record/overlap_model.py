@@ -17,6 +17,9 @@ from .ceilings import all_reduce_s
 
 MIB = 2**20
 
+DEFAULT_MIB = 25.0
+"""bucket_cap_mb of torch where none is given; the first bucket is of 1 MiB then."""
+
 
 @dataclass(frozen=True)
 class Gradients:
@@ -129,6 +132,14 @@ def caps_to_try(total_bytes: int) -> list[float]:
     """Bucket sizes of a sweep, in MiB: all in one, 1/2, 1/4, 1/8, 1/16 of it, and one a parameter (0)."""
     total = total_bytes / MIB
     return [float(f"{total * 1.01:.3g}"), *(float(f"{total / part:.3g}") for part in (2, 4, 8, 16)), 0.0]
+
+
+def first_try_mib(total_bytes: float) -> float:
+    """A bucket size to begin with, in MiB: an eighth of the gradients, but torch's default where that would be more.
+
+    The last bucket is waited for as a whole, and an eighth of a large model's gradients is a gigabyte. Then measure.
+    """
+    return min(total_bytes / 8 / MIB, DEFAULT_MIB)
 
 
 def best_cap(gradients: Gradients, link: Link) -> tuple[float, Predicted]:

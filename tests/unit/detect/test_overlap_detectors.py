@@ -43,6 +43,20 @@ def test_one_bucket_after_the_backward_pass_is_found_with_its_waste():
     assert small.status == "found" and "bucket_cap_mb" not in small.fix and "larger batch" in small.fix
 
 
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ([2**24], "bucket_cap_mb=2 (MiB)"),  # an eighth of 16 MiB
+        ([14 * 10**9], "bucket_cap_mb=25 (MiB)"),  # an eighth would be 1.75 GB
+        ([2**23] * 100, "try half and twice the bucket size"),  # smaller than what one would begin with
+    ],
+)
+def test_the_size_to_begin_with_is_an_eighth_and_not_a_gigabyte(sizes, says):
+    queued = tuple((200 + n, 400 + n) for n in range(len(sizes)))
+    found = verdict("exposed-communication", record(same_on(2, buckets=queued, sizes=sizes)))
+    assert found.status == "found" and says in found.fix
+
+
 def test_buckets_that_leave_in_time_are_clear():
     assert status("exposed-communication", same_on(2, buckets=SMALL_BUCKETS)) == "clear"
 

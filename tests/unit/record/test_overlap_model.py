@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from labkit.errors import UsageError
-from labkit.record.overlap_model import MIB, Gradients, Link, best_cap, bucket_ends, caps_to_try, evenly, predict
+from labkit.record.overlap_model import (
+    MIB,
+    Gradients,
+    Link,
+    best_cap,
+    bucket_ends,
+    caps_to_try,
+    evenly,
+    first_try_mib,
+    predict,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +62,57 @@ def test_the_best_is_no_worse_than_any_other():
     link = Link(3, 0.003, 100_000.0)
     _, best = best_cap(four(), link)
     assert all(best.step_s <= predict(four(), link, cap).step_s + 1e-12 for cap in (1, 999, 1000, 1001, 2500, 4000, 10**6))
+
+
+LAB = evenly([1_050_624] * 12, forward_s=0.15, backward_s=0.28)
+"""The network of the lab; its link has 400 Mbit/s."""
+
+
+@pytest.mark.parametrize("cap", [1, 1000, 2500, 4000, 10**9])
+def test_the_last_bucket_leaves_when_the_backward_pass_is_over_so_all_of_it_is_exposed(cap):
+    found = predict(four(), Link(2, 0.001, 40_000.0), cap)
+    ready, starts, ends = found.spans[-1]
+    assert ready == pytest.approx(0.4) and starts >= ready
+    assert found.exposed_s >= ends - starts
+
+
+@pytest.mark.parametrize("parts", [8, 16])
+def test_an_eighth_or_a_sixteenth_is_near_the_best_on_the_labs_link(parts):
+    link = Link(2, 1e-4, 50e6)
+    _, best = best_cap(LAB, link)
+    assert predict(LAB, link, LAB.total_bytes / parts).step_s < 1.15 * best.step_s < predict(LAB, link, 10**9).step_s
+
+
+def test_what_to_begin_with_is_an_eighth_and_never_more_than_torchs_default():
+    assert first_try_mib(16 * MIB) == 2
+    assert first_try_mib(14e9) == 25 < 14e9 / 16 / MIB
+
+
+def test_the_smallest_buckets_are_not_the_best_where_each_pays_a_millisecond():
+    many = evenly([66_048] * 400, forward_s=0.05, backward_s=0.1)
+    _, best = best_cap(many, Link(2, 1e-3, 125e6))
+    assert predict(many, Link(2, 1e-3, 125e6), 1).step_s > 2 * best.step_s
+
+
+@pytest.mark.parametrize("cap_mib", [25, 1000])
+def test_all_gradients_of_the_lab_fit_into_one_bucket_of_25_mib(cap_mib):
+    assert len(bucket_ends(LAB.num_bytes, cap_mib * MIB)) == 1
+
+
+def test_no_bucket_size_hides_what_is_longer_than_the_backward_pass():
+    """forward + max(backward, communication) is what a step takes at least."""
+    for bytes_per_s in (5_000.0, 20_000.0, 80_000.0):
+        sends_s = 4000 / bytes_per_s
+        for cap in (1, 2000, 10**9):
+            assert predict(four(), Link(2, 0.0, bytes_per_s), cap).step_s >= 0.2 + max(0.4, sends_s)
+
+
+def test_a_larger_latency_lifts_the_end_with_many_buckets():
+    def rise(alpha_s):
+        link = Link(2, alpha_s, 50e6)
+        return predict(LAB, link, 1).step_s - best_cap(LAB, link)[1].step_s
+
+    assert rise(20e-3) > 0.1 > 0.02 > rise(1e-4)
 
 
 def test_one_rank_sends_nothing():
