@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from .errors import LabkitError, RecordError, UsageError
+from .words import printable
+
+MAX_OUTPUT_BYTES = 2**28
+"""Of what a rank printed."""
 
 
 @contextlib.contextmanager
@@ -127,12 +131,13 @@ def rank_output(record: Any, rank: int) -> str:
     if not record.lab:
         raise UsageError("--output: labkit did not start this script, and kept nothing of what it printed; leave it out")
     from .ranks.entry import output_file
+    from .record.files import read_regular
 
     path = output_file(record.folder / record.run.role, rank)
-    try:
-        return path.read_text(errors="replace") if path.exists() else f"rank {rank} printed nothing\n"
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}; give a record that is whole") from error
+    if not path.exists():
+        return f"rank {rank} printed nothing\n"
+    printed = read_regular(path, MAX_OUTPUT_BYTES, inside=record.folder).decode(errors="replace")
+    return printable(printed.replace("\r\n", "\n"), keep="\n\t")
 
 
 def draw(labs: dict[str, Any], record: Any, folder: Path) -> None:

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from .words import printable
+
 
 def shown(value: object, most: int = 80) -> str:
     """A value as a message shows it: cut short, and no error of its own, whatever its `repr` does."""
@@ -17,7 +19,10 @@ def shown(value: object, most: int = 80) -> str:
 
 
 class LabkitError(Exception):
-    """Base of every error that labkit raises on purpose."""
+    """Base of every error that labkit raises on purpose. What it quotes cannot act on the terminal that shows it."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n\t")
 
 
 class UsageError(LabkitError, ValueError):

@@ -1,9 +1,35 @@
-"""Numbers as sentences say them."""
+"""Numbers as sentences say them, and text that somebody else wrote as it may be shown."""
 
 from __future__ import annotations
+
+import unicodedata
+
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Kinds of characters that command a terminal, turn the direction of text, are not seen, or stand for no character."""
 
 
 def plural(count: float, noun: str, several: str = "") -> str:
     """A count with its noun: "1 rank", "1,024 ranks", "0 steps". The plural takes an s unless it is given."""
     number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
     return f"{number} {noun if count == 1 else several or noun + 's'}"
+
+
+def printable(text: str, *, keep: str = "", most: int | None = None) -> str:
+    """Text in which nothing acts on what shows it: a control character is its symbol ("␛"), others are their code.
+
+    Args:
+        keep: characters that stay, as a line's end in text of several lines.
+        most: letters after which it is cut, with an ellipsis; whole if None.
+    """
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() or each in keep else _symbol(each) for each in text)
+    return text if most is None or len(text) <= most else text[: most - 1] + "…"
+
+
+def _symbol(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return f"\\u{code:04x}" if unicodedata.category(character) in _UNSEEN else character

@@ -178,7 +178,7 @@ class LabSpec:
         """
         if callable(variant):
             name = re.sub(r"[^a-z0-9]+", "-", getattr(variant, "__name__", "").lower()).strip("-")
-            return Variant(name=name or "yours", summary="the learner's own")
+            return Variant(name=name[:60].strip("-") or "yours", summary="the learner's own")
         if not self.variants:
             if variant is not None:
                 raise UsageError(f"{self.slug} is a survey and has no variants; given {variant!r}; leave it out")

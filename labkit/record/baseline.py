@@ -13,8 +13,12 @@ import msgspec
 
 from ..errors import RecordError
 from ..words import plural
+from .bounds import Int, Name, Named
+from .files import read_regular
+from .safe_json import decoded
 
 BASELINE_SCHEMA = 1
+MAX_BASELINE_BYTES = 2**20
 STALE_DAYS = 30
 """A baseline older than this is measured again: drivers, other tenants and throttling change what a machine does."""
 
@@ -43,27 +47,27 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         how: by measure: size, repeats and the like, in words.
     """
 
-    schema: int
-    device: str
-    device_kind: str
-    system: str
-    torch: str
-    cores: int
-    threads: int
-    backend: str
-    world_size: int
-    date: str
-    matmul_flops_per_s: dict[str, float]
+    schema: Int
+    device: Name
+    device_kind: Name
+    system: Name
+    torch: Name
+    cores: Int
+    threads: Int
+    backend: Name
+    world_size: Int
+    date: Name
+    matmul_flops_per_s: Named[float]
     copy_bytes_per_s: float
     link_alpha_s: float | None = None
     link_bytes_per_s: float | None = None
     link_residual_max: float | None = None
     storage_sequential_bytes_per_s: float | None = None
     storage_random_read_s: float | None = None
-    storage_cache: str = ""
+    storage_cache: Name = ""
     launch_s: float | None = None
-    spread: dict[str, float] = {}
-    how: dict[str, str] = {}
+    spread: Named[float] = {}
+    how: Named[Name] = {}
 
     def __repr__(self) -> str:
         from .measures_survey import quantities
@@ -84,6 +88,20 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     def age_days(self, now: datetime | None = None) -> float:
         """Days since it was measured."""
         return ((now or datetime.now().astimezone()) - datetime.fromisoformat(self.date)).total_seconds() / 86400
+
+    def damage(self) -> str:
+        """What shows that it was not written as it is, or not by this labkit; empty where nothing does."""
+        if self.schema != BASELINE_SCHEMA:
+            return f"schema {self.schema}, this labkit reads {BASELINE_SCHEMA}"
+        bad = [name for name, value in _values(self).items() if not (math.isfinite(value) and value > 0)]
+        if bad or (self.link_alpha_s or 0) < 0:
+            return f"{(bad or ['link_alpha_s'])[0]} is out of range; the file is damaged"
+        try:
+            date = datetime.fromisoformat(self.date)
+            date.utctimetuple()
+        except (ValueError, OverflowError) as error:
+            return f"{error}; the file is damaged or not a baseline"
+        return "" if date.tzinfo else "its date has no zone; the file is damaged"
 
     def misfits(self, *, device: str, system: str, torch: str, cores: int, now: datetime | None = None) -> list[str]:
         """Why it does not speak for a machine: what differs, and whether it is too old. Empty if it does."""
@@ -117,22 +135,15 @@ def read_baseline(device_kind: str = "cpu") -> Baseline:
     """
     path = baseline_file(device_kind)
     remedy = "measure again with: labkit bench --refresh"
+    if not path.exists():
+        raise NoBaseline(f"no baseline of this machine's {device_kind} yet; measure it with: labkit bench")
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Baseline)
-        datetime.fromisoformat(found.date).utctimetuple()
-    except FileNotFoundError:
-        raise NoBaseline(f"no baseline of this machine's {device_kind} yet; measure it with: labkit bench") from None
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}; {remedy}") from error
-    except (msgspec.DecodeError, ValueError) as error:
+        found = decoded(read_regular(path, MAX_BASELINE_BYTES, remedy=remedy), msgspec.json.Decoder(Baseline))
+    except msgspec.DecodeError as error:
         raise RecordError(f"{path}: {error}; the file is damaged or not a baseline; {remedy}") from error
-    if found.schema != BASELINE_SCHEMA:
-        raise RecordError(f"{path}: schema {found.schema}, this labkit reads {BASELINE_SCHEMA}; {remedy}")
-    bad = [name for name, value in _values(found).items() if not (math.isfinite(value) and value > 0)]
-    if bad or (found.link_alpha_s or 0) < 0:
-        raise RecordError(f"{path}: {(bad or ['link_alpha_s'])[0]} is out of range; the file is damaged; {remedy}")
-    if datetime.fromisoformat(found.date).tzinfo is None:
-        raise RecordError(f"{path}: its date has no zone; the file is damaged; {remedy}")
+    wrong = found.damage()
+    if wrong:
+        raise RecordError(f"{path}: {wrong}; {remedy}")
     return found
 
 

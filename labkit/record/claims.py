@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RecordError
+from .files import MIB, read_regular
 from .shipped import data_folder
 
 VERDICTS = ("holds", "conditional", "wrong")
@@ -41,8 +42,8 @@ def claims(path: Path | None = None) -> tuple[Claim, ...]:
     """
     path = path or data_folder() / "claims.toml"
     try:
-        entries = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        entries = tomllib.loads(read_regular(path, MIB).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise RecordError(f"{path}: {error}") from error
     found = []
     for name, entry in entries.items():

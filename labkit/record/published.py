@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from ..errors import RecordError, UsageError
+from .files import MIB, read_regular
 from .flops import FULL_ATTENTION, Convention
 from .published_rows import CheckpointRow, CollectiveRow, FailureRow, MatmulRow, PublishedRow, TrainingRow
 from .shipped import data_folder
@@ -37,7 +38,7 @@ def read(path: Path, kind: type[Row]) -> tuple[Row, ...]:
         RecordError: names the file and the line: an unknown or missing column, a value that is no number, negative or not
             in its list, an id given twice. Nothing is skipped.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = read_regular(path, 16 * MIB).decode().splitlines()
     rows: list[Row] = []
     seen: dict[str, int] = {}
     table = csv.DictReader(lines, strict=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..words import plural
 from .baseline import Baseline
+from .bounds import Count, Hashes, Int, Name, Named, Nanoseconds, Number, Numbers, Rank, Ranks, Text, Value
 
 SCHEMA_VERSION = 1
 
@@ -27,43 +28,43 @@ LANES: tuple[Lane, ...] = get_args(Lane)
 class Span(msgspec.Struct, frozen=True, array_like=True):
     """An interval on one lane of one rank."""
 
-    name: str
+    name: Name
     lane: Lane
-    start_ns: int
-    end_ns: int
+    start_ns: Nanoseconds
+    end_ns: Nanoseconds
 
 
 class Head(msgspec.Struct, frozen=True, tag="head", tag_field="kind"):
     """Who wrote the file."""
 
-    schema: int
-    rank: int
-    local_rank: int
-    world_size: int
-    host: str
-    pid: int
-    attempt: int
-    device: str
-    backend: str
-    threads: int
-    barrier_ns: int
-    facts: dict[str, int | float | str | bool] = {}
+    schema: Int
+    rank: Rank
+    local_rank: Int
+    world_size: Ranks
+    host: Name
+    pid: Int
+    attempt: Count
+    device: Name
+    backend: Name
+    threads: Int
+    barrier_ns: Nanoseconds
+    facts: Named[Value] = {}
     """What the program declares of itself: dataset_size, batch_size, workers and the like."""
 
 
 class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):
     """One step as one rank saw it."""
 
-    step: int
-    epoch: int
-    start_ns: int
-    end_ns: int
+    step: Int
+    epoch: Int
+    start_ns: Nanoseconds
+    end_ns: Nanoseconds
     spans: list[Span] = []
-    scalars: dict[str, float | str] = {}
-    counts: dict[str, int] = {}
-    digests: dict[str, list[int]] = {}
-    ids: dict[str, list[int]] = {}
-    series: dict[str, list[int]] = {}
+    scalars: Named[Number] = {}
+    counts: Named[Int] = {}
+    digests: Named[Hashes] = {}
+    ids: Named[Numbers] = {}
+    series: Named[Numbers] = {}
     """Whole numbers of which a step has several, in order: one a bucket, one a micro-batch."""
 
     def scalar(self, name: str) -> float:
@@ -74,33 +75,33 @@ class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):
 class Event(msgspec.Struct, frozen=True, tag="event", tag_field="kind"):
     """Something that happened once: a fault fired, a restart, a checkpoint, the end of an epoch."""
 
-    name: str
-    step: int
-    time_ns: int
-    fields: dict[str, int | float | str | bool] = {}
+    name: Name
+    step: Int
+    time_ns: Nanoseconds
+    fields: Named[Value] = {}
 
 
 class Seen(msgspec.Struct, frozen=True, tag="seen", tag_field="kind"):
     """Samples seen outside a step (a validation pass)."""
 
-    name: str
-    epoch: int
-    digests: list[int]
-    ids: list[int] = []
+    name: Name
+    epoch: Int
+    digests: Hashes
+    ids: Numbers = []
 
 
 class Digest(msgspec.Struct, frozen=True, tag="digest", tag_field="kind"):
     """A hash of a whole thing, such as the final weights. Equal hashes mean equal bits."""
 
-    name: str
-    value: str
+    name: Name
+    value: Name
 
 
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
     """The rank finished on its own; a file without it is of a rank that was ended."""
 
-    steps: int
-    time_ns: int
+    steps: Int
+    time_ns: Nanoseconds
 
 
 Line = Head | Step | Event | Seen | Digest | End
@@ -169,7 +170,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     to each collective ("emulated"). Rates are of one direction of one host's link, headers included.
     """
 
-    hosts: int
+    hosts: Int
     way: Way
     rate_bits_per_s: float = 0.0
     """What was asked for; 0 for a link that is not limited."""
@@ -177,7 +178,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """What a plain TCP stream between two hosts got, measured when they came up; 0 where nothing was to measure."""
     latency_s: float = 0.0
     """Added to each packet, on its way out of a host."""
-    reason: str = ""
+    reason: Text = ""
     """Why the hosts are emulated."""
 
     @property
@@ -212,7 +213,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     way: Way
     achieved_bits_per_s: float = 0.0
     """What a plain TCP stream from it got, headers included, measured when it came up; 0 where nothing was to measure."""
-    reason: str = ""
+    reason: Text = ""
     """Why it is emulated."""
 
     @property
@@ -245,15 +246,15 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Where the numbers come from. Every number that a person sees carries one."""
 
     source: Source
-    device: str
-    backend: str
-    world_size: int
-    date: str
-    torch: str = ""
-    seed: int | None = None
-    labkit: str = ""
-    python: str = ""
-    system: str = ""
+    device: Name
+    backend: Name
+    world_size: Ranks
+    date: Name
+    torch: Name = ""
+    seed: Int | None = None
+    labkit: Name = ""
+    python: Name = ""
+    system: Name = ""
     network: Network | None = None
     storage: Storage | None = None
 
@@ -281,7 +282,7 @@ class Record(msgspec.Struct, frozen=True, dict=True):
 
     lab: str
     variant: str
-    config: dict[str, int | float | str | bool | None]
+    config: Named[Value | None]
     provenance: Provenance
     runs: dict[str, Run]
     folder: Path | None = None

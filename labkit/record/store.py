@@ -7,54 +7,76 @@ rank that was killed may be cut short, and then the file has no end mark either.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import msgspec
-import numpy as np
 import platformdirs
 
-from ..errors import RecordError
-from ..words import plural
+from ..errors import RecordError, shown
+from ..words import plural, printable
 from .baseline import Baseline
-from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, Provenance, RankLog, Record, Run, Seen, Step
+from .bounds import MAX_RANKS, MAX_RECORD_JSON_BYTES, MAX_ROLE, MAX_ROLES, MAX_RUN_BYTES, Int, Name, Named, Value
+from .files import read_regular
+from .rank_files import began, head_of, rank_file, read_arrays, read_rank
+from .safe_json import decoded
+from .schema import SCHEMA_VERSION, Provenance, RankLog, Record, Run
 
 KEPT_RUNS = 50
 MAX_ATTEMPTS = 1001
 """The first, and as many restarts as a launch may be given."""
 
-_RANK_FILE = re.compile(r"rank-(\d{5})(?:\.attempt\d+)?\.jsonl")
-_decoder = msgspec.json.Decoder(Line)
+_RANK_FILE = re.compile(r"rank-([0-9]{5})(?:\.attempt([0-9]{1,4}))?\.jsonl")
 
 
 class _RunEntry(msgspec.Struct, frozen=True):
-    wall_s: float
-    attempts: int
+    wall_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+    attempts: Int
 
 
 class _RecordFile(msgspec.Struct, frozen=True):
-    schema: int
-    lab: str
-    variant: str
-    config: dict[str, Any]
+    schema: Int
+    lab: Name
+    variant: Name
+    config: Named[Value | None]
     provenance: Provenance
-    runs: dict[str, _RunEntry]
+    runs: Annotated[dict[str, _RunEntry], msgspec.Meta(max_length=MAX_ROLES)]
     baseline: Baseline | None = None
 
 
-def rank_file(folder: Path, rank: int, attempt: int = 0) -> Path:
-    """Where a rank writes: rank-00003.jsonl, and rank-00003.attempt1.jsonl after a restart."""
-    return folder / (f"rank-{rank:05d}" + (f".attempt{attempt}" if attempt else "") + ".jsonl")
+_decoder = msgspec.json.Decoder(_RecordFile)
+
+
+def _decoded(path: Path) -> _RecordFile:
+    """A record.json, whose roles are names of folders in its own.
+
+    Raises:
+        RecordError: what is wrong with it.
+    """
+    raw = read_regular(path, MAX_RECORD_JSON_BYTES)
+    try:
+        content = decoded(raw, _decoder)
+    except msgspec.DecodeError as error:
+        raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
+    for role in content.runs:
+        if not 1 <= len(role) <= MAX_ROLE or role in (".", "..") or set(role) & {"/", "\\"}:
+            raise RecordError(
+                f"{path}: {shown(role)} is the name of a launch, and such a name is that of a folder, of {MAX_ROLE} letters "
+                "at most and without a slash; the file is damaged or not a labkit record"
+            )
+    wrong = content.baseline and content.baseline.damage()
+    if wrong:
+        raise RecordError(f"{path}, baseline: {wrong}; run the lab again")
+    return content
 
 
 def runs_folder() -> Path:
     """The user's cache folder for runs (LABKIT_CACHE overrides its parent)."""
-    import os
-
     base = os.environ.get("LABKIT_CACHE") or platformdirs.user_cache_dir("labkit")
     return Path(base) / "runs"
 
@@ -116,8 +138,8 @@ def kept_runs() -> list[KeptRun]:
     """The complete records in the cache, newest first; one whose record.json cannot be read is left out."""
     parent, found = runs_folder(), []
     for path in sorted(parent.glob("*/record.json"), reverse=True) if parent.is_dir() else ():
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
+        with contextlib.suppress(OSError, RecordError):
+            content = _decoded(path)
             found.append(KeptRun(path.parent, content.lab, content.variant, content.provenance))
     return found
 
@@ -134,61 +156,10 @@ def named(word: str) -> Path:
     return kept if not given.exists() and Path(word).name == word and kept.is_dir() else given
 
 
-def read_rank(path: Path) -> RankLog:
-    """Decode one rank's file."""
-    head: Head | None = None
-    steps: list[Step] = []
-    events: list[Event] = []
-    seen: list[Seen] = []
-    digests: dict[str, str] = {}
-    finished = False
-    lines = _bytes_of(path).split(b"\n")
-    for number, raw in enumerate(lines, start=1):
-        if not raw:
-            continue
-        try:
-            line = _decoder.decode(raw)
-        except msgspec.DecodeError as error:
-            if number == len(lines):
-                break  # no newline after it: the rank was killed while writing, which `finished` says already
-            raise RecordError(f"{path}, line {number}: {error}; the file is damaged or not a labkit record") from error
-        if finished:
-            raise RecordError(
-                f"{path}, line {number}: it comes after the end mark; another process wrote into this file too: give each "
-                "process a probe and a file of its own"
-            )
-        match line:
-            case Head():
-                if head is not None:
-                    raise RecordError(
-                        f"{path}, line {number}: a second head; two probes wrote into this file: give each rank one probe, "
-                        "and a file of its own"
-                    )
-                if line.schema != SCHEMA_VERSION:
-                    raise RecordError(
-                        f"{path}, line {number}: schema {line.schema}, this labkit reads {SCHEMA_VERSION}; "
-                        "read it with the labkit that wrote it, or run the lab again"
-                    )
-                head = line
-            case Step():
-                steps.append(line)
-            case Event():
-                events.append(line)
-            case Seen():
-                seen.append(line)
-            case Digest():
-                digests[line.name] = line.value
-            case End():
-                finished = True
-    if head is None:
-        raise RecordError(f"{path}: no head line; the rank ended before its first step")
-    return RankLog(head, tuple(steps), tuple(events), tuple(seen), digests, finished)
-
-
 def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
     """Read what the ranks of one launch left in `folder`: the last attempt of each, and what is left of the others."""
     logs = []
-    for rank in range(len({path.name[:10] for path in folder.glob("rank-*.jsonl")})):
+    for rank in range(_count_ranks(folder)):
         candidates = [rank_file(folder, rank, attempt) for attempt in reversed(range(attempts))]
         path = next((path for path in candidates if path.exists()), None)
         if path is None:
@@ -206,16 +177,22 @@ def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
                 "the whole folder, give each probe its world_size, or run again"
             )
     earlier = tuple(_read_attempt(folder, len(logs), attempt) for attempt in range(attempts - 1))
-    return Run(role, tuple(logs), wall_s, attempts, _read_arrays(rank_file(folder, 0, logs[0].head.attempt)), earlier)
+    return Run(role, tuple(logs), wall_s, attempts, read_arrays(rank_file(folder, 0, logs[0].head.attempt)), earlier)
 
 
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RecordError(
-            f"cannot read {path}: {error.strerror}; copy the whole record again, or run the lab again"
-        ) from error
+def _count_ranks(folder: Path) -> int:
+    """How many ranks left files, which together are small enough to be read."""
+    ranks, total = set(), 0
+    for path in folder.glob("rank-*.jsonl"):
+        ranks.add(path.name[:10])
+        with contextlib.suppress(OSError):  # what cannot be looked at is said when it is opened
+            total += path.stat().st_size
+        if len(ranks) > MAX_RANKS or total > MAX_RUN_BYTES:
+            raise RecordError(
+                f"{folder}: files of more than {MAX_RANKS:,} ranks or {MAX_RUN_BYTES:,} bytes; record fewer steps, or "
+                "fewer samples of each"
+            )
+    return len(ranks)
 
 
 def _read_own(path: Path, rank: int) -> RankLog:
@@ -232,25 +209,16 @@ def _read_own(path: Path, rank: int) -> RankLog:
 def _read_attempt(folder: Path, world_size: int, attempt: int) -> tuple[RankLog, ...]:
     """An attempt that did not finish. A rank that was ended before it wrote a line is left out."""
     paths = {rank: rank_file(folder, rank, attempt) for rank in range(world_size)}
-    return tuple(_read_own(path, rank) for rank, path in paths.items() if path.exists() and b"\n" in _bytes_of(path))
+    return tuple(_read_own(path, rank) for rank, path in paths.items() if path.exists() and began(path))
 
 
 def _attempts_in(folder: Path) -> int:
     """How many attempts left files, where nobody wrote the number down."""
-    found = [re.search(r"\.attempt(\d+)\.jsonl$", path.name) for path in folder.glob("rank-*.jsonl")]
-    return 1 + max((int(match[1]) for match in found if match), default=0)
-
-
-def _read_arrays(rank_0: Path) -> dict[str, np.ndarray]:
-    """What rank 0 kept beside its file, in the same attempt."""
-    path = rank_0.with_suffix(".npz")
-    if not path.exists():
-        return {}
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            return {name: kept[name] for name in kept.files}
-    except Exception as error:  # a damaged archive raises whatever its bytes lead to: of zip, of zlib, of numpy
-        raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
+    found = [_RANK_FILE.fullmatch(path.name) for path in folder.glob("rank-*.jsonl")]
+    most = 1 + max((int(match[2] or 0) for match in found if match), default=0)
+    if most > MAX_ATTEMPTS:
+        raise RecordError(f"{folder}: a file of attempt {most - 1:,}; at most {MAX_ATTEMPTS - 1:,} restarts are read")
+    return most
 
 
 def write_record(record: Record) -> None:
@@ -280,14 +248,14 @@ def read_record(folder: Path | str) -> Record:
     try:
         if not path.exists() and folder.is_dir():
             return _bare_record(folder)
-        content = msgspec.json.decode(path.read_bytes(), type=_RecordFile)
-    except OSError as error:
+        os.stat(path)
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise RecordError(
-            f"no record at {folder} ({error.strerror}: record.json); give the folder that "
+            f"no record at {folder} ({said}: record.json); give the folder that "
             "`labkit run --record` wrote, or a name that `labkit runs` lists"
         ) from error
-    except msgspec.DecodeError as error:
-        raise RecordError(f"{path}: {error}; the file is damaged or not a labkit record") from error
+    content = _decoded(path)
     if content.schema != SCHEMA_VERSION:
         raise RecordError(f"{path}: schema {content.schema}, this labkit reads {SCHEMA_VERSION}; run the lab again")
     if not content.runs or not all(1 <= run.attempts <= MAX_ATTEMPTS for run in content.runs.values()):
@@ -315,7 +283,7 @@ def _check_ranks(folder: Path) -> None:
             "Give the folder that holds them, or let each rank name its file so: "
             'Probe(f"my_run/rank-{rank:05d}.jsonl", rank=rank, world_size=world_size)'
         )
-    heads = {rank: _head_of(path) for rank, path in files.items()}
+    heads = {rank: head_of(path) for rank, path in files.items()}
     for rank, head in heads.items():
         if head.rank != rank or head.rank >= head.world_size:
             raise RecordError(
@@ -342,15 +310,6 @@ def _check_ranks(folder: Path) -> None:
         )
 
 
-def _head_of(path: Path) -> Head:
-    """The head of a rank's file, without decoding its steps."""
-    with contextlib.suppress(OSError, msgspec.DecodeError), path.open("rb") as lines:
-        line = _decoder.decode(next(lines, b""))
-        if isinstance(line, Head):
-            return line
-    return read_rank(path).head  # says what is wrong with the file
-
-
 def _bare_record(folder: Path) -> Record:
     """A record of what a script's own probes left: rank files without a record.json, one launch, no reference, no lab."""
     _check_ranks(folder)
@@ -373,4 +332,4 @@ def _bare_record(folder: Path) -> Record:
         world_size=run.world_size,
         date=time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(written)),
     )
-    return Record("", folder.resolve().name, {}, provenance, {"variant": run}, folder)
+    return Record("", printable(folder.resolve().name), {}, provenance, {"variant": run}, folder)

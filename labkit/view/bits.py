@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,7 +13,7 @@ import ipywidgets as widgets
 from ..errors import UsageError
 from ..record.formats import FORMATS, FP32, Stored
 from . import palette
-from .cards import _box
+from .cards import _box, escape
 
 PARTS = (("sign", palette.PURPLE, "s"), ("exponent", palette.ORANGE, "e"), ("significand", palette.BLUE, "f"))
 """Part of a number, its colour, and the letter above its bits."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import html
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..record.measures import Quantity
+from ..words import printable
 from . import palette
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ _BOX = (
 )
 _SMALL = "font-size:85%;opacity:.8"
 _CHIP = "background:{colour};color:white;border-radius:3px;padding:.1em .5em;font-weight:bold;white-space:nowrap"
+
+
+def escape(text: str) -> str:
+    """Text as a page shows it: no tag in it, no end of an attribute, and no character that acts on what is around it."""
+    return html.escape(printable(text, keep="\n\t"))
 
 
 def chip(status: str, word: str = "") -> str:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter
+
+from ..words import printable
 
 DPI = 110
+LONGEST = 300
+"""Letters of a text in a figure; what is longer is cut."""
 
 
 class Picture:
@@ -21,11 +30,13 @@ class Picture:
 
     def __init__(self, figure: Figure, alt: str) -> None:
         self.figure, self.alt = figure, alt
+        as_plain_text(figure)
 
     def png(self, dpi: float = DPI) -> bytes:
         """The picture as PNG, with `dpi` dots an inch of the figure's size."""
         buffer = io.BytesIO()
-        FigureCanvasAgg(self.figure).print_figure(buffer, format="png", dpi=dpi, metadata={"Description": self.alt})
+        with boxes_for_missing_glyphs():
+            FigureCanvasAgg(self.figure).print_figure(buffer, format="png", dpi=dpi, metadata={"Description": self.alt})
         return buffer.getvalue()
 
     def save(self, path: Path | str) -> None:
@@ -38,3 +49,32 @@ class Picture:
     def _repr_mimebundle_(self, include=None, exclude=None):
         bundle = {"image/png": self.png(), "text/plain": self.alt}
         return bundle, {"image/png": {"alt": self.alt}}
+
+
+def as_plain_text(figure: Figure) -> None:
+    """Show names as they are: a dollar in one begins no formula, and a long one is cut.
+
+    Labels of ticks are left to matplotlib, which writes powers of ten as formulas, unless they were given as words.
+    """
+    axes = [axis for one in figure.axes for axis in (one.xaxis, one.yaxis)]
+    of_ticks = {label for axis in axes for label in axis.get_ticklabels(which="both")}
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and text not in of_ticks and text.get_text():
+            text.set_parse_math(False)
+            text.set_text(_shown(text.get_text()))
+    for axis in axes:
+        words = axis.get_major_formatter()
+        if isinstance(words, FixedFormatter):
+            words.seq = [_shown(word).replace(r"\$", "$").replace("$", r"\$") for word in words.seq]
+
+
+def _shown(text: str) -> str:
+    return printable(text, keep="\n", most=LONGEST)
+
+
+@contextlib.contextmanager
+def boxes_for_missing_glyphs() -> Iterator[None]:
+    """Let a letter that the font lacks be drawn as a box, without a warning for each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from rich.console import Console
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from ..record.baseline import Baseline
 from ..record.measures_survey import quantities
-from .cards import _SMALL, _box
+from .cards import _SMALL, _box, escape
 from .terminal import _verdict
 
 

@@ -8,6 +8,7 @@ The format: "Trace Event Format" by the Chromium project.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ..record.measures_overlap import aligned_offsets
@@ -118,7 +119,7 @@ def _free_thread(span: Span, ends: dict[int, int]) -> int:
     return first + THREADS_A_LANE - 1
 
 
-def _finite(scalars: dict[str, float | str]) -> dict[str, float]:
+def _finite(scalars: Mapping[str, float | str]) -> dict[str, float]:
     """Scalars that JSON has a number for."""
     return {name: float(value) for name, value in scalars.items() if math.isfinite(float(value))}
 

@@ -6,7 +6,6 @@ A run lives on a thread, so the kernel stays free: Stop and every control answer
 from __future__ import annotations
 
 import dataclasses
-import html
 import threading
 import time
 from typing import Any
@@ -17,7 +16,7 @@ from ..detect.cost import cost_of
 from ..errors import LabkitError, RunStopped, UnknownName
 from ..words import plural
 from . import palette
-from .cards import cost_card, note_card, record_card, verdicts_card
+from .cards import cost_card, escape, note_card, record_card, verdicts_card
 from .figures import figure
 
 _REFRESH_S = 0.1
@@ -85,7 +84,7 @@ class Panel:
         self._show_cost()
         self.widget = widgets.VBox(
             [
-                widgets.HTML(_STYLE + f"<strong>{html.escape(lab.spec.question)}</strong>"),
+                widgets.HTML(_STYLE + f"<strong>{escape(lab.spec.question)}</strong>"),
                 widgets.HBox(list(self._controls.values()), layout=widgets.Layout(flex_flow="row wrap")),
                 widgets.HBox(
                     [self._run, self._stop, self._progress, self._state], layout=widgets.Layout(flex_flow="row wrap")
@@ -189,7 +188,7 @@ class Panel:
             if not drawn:
                 last_word = self._refusal = f"{last_word}. {self._refusal}"
         except RunStopped as stopped:
-            last_word = html.escape(f"■ {stopped}. The figure, if any, is of an earlier run.")
+            last_word = escape(f"■ {stopped}. The figure, if any, is of an earlier run.")
             bar_style = "warning"
         except LabkitError as error:
             last_word = "✗ the run failed"
@@ -239,7 +238,7 @@ class Panel:
         (self._image.add_class if moved else self._image.remove_class)(_PALE)
         if moved:
             before = ", ".join(f"{name} {shown[name]}" for name in moved)
-            self._state.value = f"⚠ out of date: the figure is of {html.escape(before)}. Press Run."
+            self._state.value = f"⚠ out of date: the figure is of {escape(before)}. Press Run."
         elif self._state.value.startswith("⚠"):
             self._state.value = "the figure is of these settings"
 
@@ -251,7 +250,7 @@ class Panel:
             picture = figure(str(self._figure_name.value))(self.record)
         except LabkitError as error:
             self._image.layout.display = "none"
-            self._state.value = self._refusal = html.escape(str(error))
+            self._state.value = self._refusal = escape(str(error))
             return False
         self._image.value = picture.png()
         self._image.layout.display = ""

@@ -14,11 +14,19 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystem
 from torch.distributed.checkpoint.metadata import StorageMeta
 
 from ..errors import CheckpointError
+from ..record.files import open_regular, read_regular
 from .together import file_system_error
 
 MARKER = "complete.json"
 SCHEMA_VERSION = 1
 _CHUNK_BYTES = 1 << 22
+MAX_MARKER_BYTES, MAX_INDEX_BYTES, MAX_FILE_BYTES = 1 << 26, 1 << 30, 1 << 46
+_DAMAGE = (
+    *(pickle.UnpicklingError, EOFError, AttributeError, ValueError, IndexError, KeyError, TypeError),
+    *(RecursionError, OverflowError, MemoryError, ImportError),
+)
+"""What unpickling raises on bytes that are no index."""
+_REMEDY = "go on from an earlier checkpoint"
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -51,7 +59,7 @@ class _Version(msgspec.Struct, frozen=True):
 def digest_file(path: Path) -> StoredFile:
     """Size and hash of a file as it can be read now."""
     state, num_bytes = xxhash.xxh3_128(), 0
-    with open(path, "rb") as file:
+    with open_regular(path, MAX_FILE_BYTES, error=CheckpointError, remedy=_REMEDY) as file:
         while chunk := file.read(_CHUNK_BYTES):
             state.update(chunk)
             num_bytes += len(chunk)
@@ -74,8 +82,12 @@ def read_marker(folder: Path) -> Marker:
         CheckpointError: missing, damaged, or of a version that this labkit does not read.
     """
     path = folder / MARKER
+    if not path.exists():
+        raise CheckpointError(f"{folder} is not complete: it has no {MARKER}")
     try:
-        sealed = msgspec.json.decode(path.read_bytes(), type=_Sealed)
+        sealed = msgspec.json.decode(
+            read_regular(path, MAX_MARKER_BYTES, error=CheckpointError, remedy=_REMEDY), type=_Sealed
+        )
         body = bytes(sealed.marker)
         if xxhash.xxh3_128_hexdigest(body) != sealed.xxh3:
             raise CheckpointError(f"{path} is damaged: its hash is not the one it states")
@@ -85,11 +97,9 @@ def read_marker(folder: Path) -> Marker:
                 f"{folder} is of version {schema}, this labkit reads {SCHEMA_VERSION}; read it with the labkit that wrote it"
             )
         return msgspec.json.decode(body, type=Marker)
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder} is not complete: it has no {MARKER}") from None
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
@@ -104,10 +114,10 @@ def verify(folder: Path, share: int = 0, shares: int = 1) -> Marker:
         raise CheckpointError(f"{folder} says that it is of step {marker.step}; it was renamed")
     for name in sorted(marker.files)[share::shares]:
         path, stated = folder / name, marker.files[name]
+        if not path.exists():
+            raise CheckpointError(f"{path} is missing")
         try:
             found = digest_file(path)
-        except FileNotFoundError:
-            raise CheckpointError(f"{path} is missing") from None
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
         if found.num_bytes != stated.num_bytes:
@@ -168,11 +178,11 @@ class SafeReader(FileSystemReader):
     def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
         path = Path(self.path) / ".metadata"
         try:
-            with open(path, "rb") as file:
+            with open_regular(path, MAX_INDEX_BYTES, error=CheckpointError, remedy=_REMEDY) as file:
                 metadata = _IndexUnpickler(file).load()
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
-        except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, IndexError, KeyError, TypeError) as error:
+        except _DAMAGE as error:
             raise CheckpointError(f"{path} is damaged: {error}") from error
         if getattr(metadata, "storage_meta", None) is None:
             metadata.storage_meta = StorageMeta()

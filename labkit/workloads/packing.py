@@ -30,8 +30,15 @@ def pack(state: Any) -> tuple[str, Tensors]:
 
 
 def unpack(document: str, tensor_of: Callable[[str], torch.Tensor]) -> Any:
-    """Put a state together again; `tensor_of` gives the tensor of a name."""
-    return _put_together(json.loads(document), tensor_of)
+    """Put a state together again; `tensor_of` gives the tensor of a name.
+
+    Raises:
+        CheckpointError: a document that is not JSON, or nested too deeply.
+    """
+    try:
+        return _put_together(json.loads(document), tensor_of)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise CheckpointError(f"the document of a checkpoint is damaged: {error}; go on from an earlier one") from error
 
 
 def _take_apart(value: Any, path: str, tensors: Tensors) -> Any:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "labkit"
 
 ALLOWED = {
-    "errors": set(),
+    "errors": {"words"},
     "words": set(),
     "record": {"errors"},
     "detect": {"errors", "record"},
@@ -31,7 +31,7 @@ ALLOWED = {
     "capture": {"errors", "labs", "ranks", "record", "facade"},
     "bench": {"*"},
     "cli": {"*"},
-    "cli_parts": {"errors", "view", "ranks"},
+    "cli_parts": {"errors", "view", "ranks", "record"},
     "__main__": {"cli"},
     "__init__": {"*"},
 }
@@ -40,6 +40,7 @@ ONLY = {
     ("labs", "ranks"): {"ranks.context", "ranks.backend", "ranks.faults"},
     ("cli_parts", "ranks"): {"ranks.entry"},  # where a rank's output is kept
     ("cli_parts", "view"): {"view.trace"},
+    ("cli_parts", "record"): {"record.files"},
     ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
     ("view", "hardware"): {"hardware.machine"},
 }

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ...errors import UsageError
 from ...record.schema import Record
 from .. import palette
-from ..picture import Picture
+from ..picture import Picture, as_plain_text, boxes_for_missing_glyphs
 
 
 def need(records: Sequence[Record]) -> None:
@@ -33,5 +33,7 @@ def finish(figure: Figure, records: Sequence[Record], alt: str, *, top: float) -
     height = figure.get_figheight()
     figure.text(0.01, 0.06 / height, "\n".join(labels), fontsize=7.5, color=palette.GREY, va="bottom")
     bottom = (0.12 + 0.13 * len(labels)) / height
-    figure.tight_layout(rect=(0, bottom, 1, top))
+    as_plain_text(figure)
+    with boxes_for_missing_glyphs():
+        figure.tight_layout(rect=(0, bottom, 1, top))
     return Picture(figure, alt + f" ({'; '.join(labels)})")
