@@ -88,6 +88,14 @@ def test_the_cheapest_is_the_lowest_stage_among_those_that_send_the_least():
     assert cheapest(7e9, 8, 80 * GB, reserve_bytes=79 * GB) is None
 
 
+def test_the_lowest_stage_on_80_gb_that_the_deck_shows():
+    """By model, on 8, 64 and 1,024 devices; None: even stage 3 does not fit."""
+    shown = {7e9: (1, 1, 1), 34e9: (3, 2, 2), 72e9: (None, 3, 3), 405e9: (None, None, 3)}
+    for params, stages in shown.items():
+        found = [cheapest(params, devices, 80 * GB) for devices in (8, 64, 1024)]
+        assert tuple(choice and choice.stage for choice in found) == stages
+
+
 def test_what_if_asks_of_every_model_and_number_of_devices():
     found = what_if()
     assert len(found) == 6 * 8
