@@ -15,11 +15,6 @@ WITHOUT_LEDGER = {
     "02_mfu",
     "03_duplicate_data",
     "04_stale_gradients",
-    "05_overlap",
-    "06_zero_stages",
-    "07_input_pipeline",
-    "08_crash_recovery",
-    "INSTRUCTOR",
     "opening",
     "README",
 }
