@@ -11,7 +11,7 @@ from ..record.schema import Record
 from .verdict import Verdict, for_script
 
 Detector = Callable[[Record], Verdict]
-_NOT_DETECTORS = ("verdict", "cost", "explanations")
+_NOT_DETECTORS = ("verdict", "cost", "explanations", "over_epochs")
 
 
 def names() -> list[str]:

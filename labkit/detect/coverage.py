@@ -81,7 +81,7 @@ def _judge(run: Run) -> Verdict:
             "repeated in place of others; hashes of the content cannot tell",
             fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
         )
-    if enough_reads and with_replacement(seen, size):
+    if enough_reads and with_replacement([seen], size):
         return _answer(
             "inconclusive",
             evidence,

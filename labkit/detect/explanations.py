@@ -7,7 +7,7 @@ question here is whether one of these could have made what was read, chance incl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +20,12 @@ from .verdict import Verdict
 MEETINGS = 5.0
 """Chance events to expect before their absence is evidence: exp(-5) is 0.7 %."""
 
+RARE = math.log(10_000)
+"""-log of the chance below which drawing with replacement no longer explains how often samples are repeated."""
+
+COINCIDENCE = math.log(1_000_000)
+"""-log of the chance below which equal orders are no coincidence."""
+
 ENOUGH = 10
 """Different samples to see before a pattern over all of them is no accident: 1 in 10! is below a millionth."""
 
@@ -28,6 +34,10 @@ UNSPLIT = 1.5
 
 EQUAL_SAMPLES = 0.01
 """Share of reads that a few equal samples in the data may cause before hashes of the content cannot tell."""
+
+
+FEW_SAMPLES = 0.1
+"""Share of reads above which repeats in place of others are no single sample that a loader replaced."""
 
 
 def split_by_count(seen: Reads, size: int | None) -> bool:
@@ -43,9 +53,13 @@ def split_by_count(seen: Reads, size: int | None) -> bool:
 def allowed_repeats(seen: Reads, size: int | None) -> int:
     """Reads of other ranks' samples that equal steps on all ranks explain.
 
-    A sampler repeats fewer than W samples, and only at the end of an epoch.
+    A sampler repeats fewer than W samples, and only at the end of an epoch. It repeats none in place of samples that it
+    leaves out.
     """
     at_the_end = seen.complete or seen.unique == size
+    in_place_of_others = size is not None and seen.unique < size <= seen.total
+    if in_place_of_others and seen.across_ranks >= FEW_SAMPLES * seen.total:
+        return 0
     return max(seen.world_size - 1, filling(seen, size)) if at_the_end else 0
 
 
@@ -56,38 +70,74 @@ def one_filled_batch(seen: Reads, size: int | None) -> bool:
     """
     if size is None or len(seen.global_batches) != 1 or not size < seen.total < seen.world_size * size:
         return False
-    return seen.key == "digest" or (seen.unique == size and int(np.ptp(seen.copies[1])) <= 1)
+    return not seen.sure or (seen.unique == size and int(np.ptp(seen.copies[1])) <= 1)
 
 
 def copies_in_data(seen: Reads, size: int | None) -> bool:
-    """Whether equal samples in the data could be what ranks seem to read twice. Never by ids.
+    """Whether equal samples in the data could be what ranks seem to read twice. Never where keys
+    are sure.
 
     In a whole epoch the number of reads decides: equal samples do not make it longer. In a part of one, how often a
     rank alone meets an equal sample does: a pair that is shared out at random lands on two ranks W-1 times as often.
     """
-    if seen.key == "id":
+    if seen.sure:
         return False
     if size is not None and seen.complete:
         return split_by_count(seen, size)
     return seen.across_ranks <= 2 * (seen.world_size - 1) * seen.within_ranks + MEETINGS * seen.world_size
 
 
-def with_replacement(seen: Reads, size: int | None) -> bool:
-    """Whether ranks that draw with replacement could have read this, uniformly or by weights.
+def with_replacement(seen: Sequence[Reads], size: int | None, around: Sequence[Reads] = ()) -> bool:
+    """Whether ranks that draw with replacement could have read these epochs, uniformly or by weights.
 
     n draws of N hold no repeat with a chance of (1-1/N)(1-2/N)...(1-(n-1)/N). On average they repeat
     n - N(1-(1-1/N)^n) samples, with less spread than its root; weights repeat more, on one rank as on several.
+
+    Args:
+        around: the epochs in which ranks are counted to meet, where `seen` were picked because in them they did.
     """
-    if seen.unique >= ENOUGH and (seen.even_repeats or 1) > 1:
+    if any(one.unique >= ENOUGH and (one.even_repeats or 1) > 1 for one in seen):
         return False
-    among, draws = max(size or 0, seen.unique), [len(keys) for keys in seen.of_rank]
-    if seen.within_ranks == 0 and sum(_surprise_of_no_repeat(n, among) for n in draws) > MEETINGS:
+    among = max([size or 0, *(one.unique for one in (*seen, *around))])
+    alone = sum(one.within_ranks for one in seen)
+    draws = [len(keys) for one in seen for keys in one.of_rank]
+    if alone == 0 and sum(_surprise_of_no_repeat(n, among) for n in draws) > RARE:
         return False
-    different = [among * (1 - (1 - 1 / among) ** n) for n in draws]
-    within = sum(draws) - sum(different)
-    across = sum(different) - among * (1 - (1 - 1 / among) ** sum(draws))
-    across = max(across, (seen.world_size - 1) * seen.within_ranks)
-    return seen.within_ranks >= within - 3 * math.sqrt(within) and seen.across_ranks <= across + 3 * math.sqrt(across)
+    within = sum(n - _different(n, among) for n in draws)
+    if alone < within and surprise_of_count(alone, within) > RARE:
+        return False
+    met, across = 0, 0.0
+    for one in around or seen:
+        due = sum(_different(len(keys), among) for keys in one.of_rank) - _different(one.total, among)
+        met += one.across_ranks
+        repeats = one.within_ranks + 2 * math.sqrt(one.within_ranks)  # as many as there may be on average
+        across += max(due, (one.world_size - 1) * repeats)
+    return met <= across or surprise_of_count(met, across) <= RARE
+
+
+def surprise_of_count(count: float, mean: float) -> float:
+    """-log of a bound on the chance of so far a count, if events come singly and `mean` are to be expected (Chernoff)."""
+    if mean <= 0:
+        return math.inf if count else 0.0
+    return (count * math.log(count / mean) if count else 0.0) - count + mean
+
+
+def surprise_of_equal_reads(seen: Reads, reads: int) -> float:
+    """-log of the chance that one rank draws, so many times, what another does; the data as they were read by all."""
+    shares = seen.copies[1] / seen.total
+    return reads * -math.log(float((shares**2).sum()))
+
+
+def surprise_of_some(surprises: Sequence[float], among: int) -> float:
+    """-log of the chance that so unlikely things happen in some of `among` epochs."""
+    some = len(surprises)
+    ways = math.lgamma(among + 1) - math.lgamma(some + 1) - math.lgamma(among - some + 1)
+    return sum(surprises) - ways
+
+
+def _different(draws: int, among: int) -> float:
+    """How many different samples so many draws with replacement hold, on average."""
+    return among * (1 - (1 - 1 / among) ** draws)
 
 
 def listed_several_times(seen: Reads, size: int | None) -> bool:
@@ -101,7 +151,7 @@ def listed_several_times(seen: Reads, size: int | None) -> bool:
     if size is not None and int(seen.ranks_reading.sum()) >= UNSPLIT * size:
         return False
     others, pairs = seen.world_size - 1, seen.across_ranks + seen.within_ranks
-    return seen.across_ranks <= others * seen.within_ranks + 3 * math.sqrt(others * pairs)
+    return seen.across_ranks <= others * seen.within_ranks + 4 * math.sqrt(others * pairs)
 
 
 def _surprise_of_no_repeat(draws: int, among: int) -> float:
@@ -121,6 +171,20 @@ def unless_contents_change(verdict: Verdict, run: Run) -> Verdict:
         cause=f"{different:,} different contents were read of {plural(size, 'sample')}: a sample is not the same each time "
         "(augmentation, padding to a batch), and hashes of the content do not show it again",
         fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
+    )
+
+
+def unless_ids_are_doubtful(verdict: Verdict, seen: Reads) -> Verdict:
+    """The verdict; but what is found by ids that stand for another content on each rank is open."""
+    if verdict.status != "found" or not seen.doubtful:
+        return verdict
+    return replace(
+        verdict,
+        status="inconclusive",
+        cause="ranks read the same ids, but never the same content under one: the ids may number each rank's own part of "
+        "the data, or the content changes each time (augmentation)",
+        fix="give each sample of the whole data an id of its own, the same on all ranks, and run 2 epochs",
+        waste=None,
     )
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
+from .epochs import dataset_size, different_samples, epochs, every_epoch, first_epoch, reads, sharers, strangers
 from .measures_leak import validation_leak
+from .reads import Key, Reads
 from .schema import RankLog, Record, Run, Span, Step
 
-Key = Literal["id", "digest"]
+__all__ = [  # what is asked of here and made elsewhere
+    "Key",
+    "Reads",
+    "dataset_size",
+    "different_samples",
+    "epochs",
+    "every_epoch",
+    "first_epoch",
+    "reads",
+    "sharers",
+    "strangers",
+]
 
 
 @dataclass(frozen=True)
@@ -40,135 +51,6 @@ class Quantity:
         return f"{self} ({self.source})" if self.source else str(self)
 
 
-@dataclass(frozen=True)
-class Reads:
-    """What every rank read in one epoch.
-
-    Attributes:
-        epoch: which.
-        key: whether samples are told apart by their ids or by a hash of their content.
-        batches: by rank, by step: an array of keys in the order in which they were read.
-        complete: every rank reached the end of the epoch.
-    """
-
-    epoch: int
-    key: Key
-    batches: tuple[tuple[np.ndarray, ...], ...]
-    complete: bool
-
-    @property
-    def world_size(self) -> int:
-        return len(self.batches)
-
-    @cached_property
-    def of_rank(self) -> tuple[np.ndarray, ...]:
-        """All keys that each rank read, in order."""
-        dtype = np.int64 if self.key == "id" else np.uint64  # the two together would become float64
-        return tuple(np.concatenate(b) if b else np.empty(0, dtype) for b in self.batches)
-
-    @cached_property
-    def all_keys(self) -> np.ndarray:
-        return np.concatenate(self.of_rank)
-
-    @property
-    def total(self) -> int:
-        """Samples processed, by all ranks together."""
-        return len(self.all_keys)
-
-    @cached_property
-    def copies(self) -> tuple[np.ndarray, np.ndarray]:
-        """(keys, how often each was read by all ranks together)."""
-        return np.unique(self.all_keys, return_counts=True)
-
-    @property
-    def unique(self) -> int:
-        """Different samples read by all ranks together."""
-        return len(self.copies[0])
-
-    @cached_property
-    def ranks_reading(self) -> np.ndarray:
-        """For each key of `copies`, by how many ranks it was read."""
-        own = [np.unique(keys) for keys in self.of_rank]
-        return np.unique(np.concatenate(own), return_counts=True)[1]
-
-    @property
-    def across_ranks(self) -> int:
-        """Reads of a sample that another rank had read or would read: sum over samples of (ranks reading it - 1)."""
-        return int((self.ranks_reading - 1).sum())
-
-    @property
-    def repeats_of_shared(self) -> int:
-        """Repeated reads, by any rank, of the samples that several ranks read."""
-        return int((self.copies[1] - 1)[self.ranks_reading > 1].sum())
-
-    @cached_property
-    def within_ranks(self) -> int:
-        """Reads of a sample that the same rank read before in this epoch."""
-        return sum(len(keys) - len(np.unique(keys)) for keys in self.of_rank)
-
-    @cached_property
-    def even_repeats(self) -> int | None:
-        """How often a rank reads each of its samples, if (99 % of) all samples equally often; None otherwise."""
-        counts = np.concatenate([np.unique(keys, return_counts=True)[1] for keys in self.of_rank])
-        usual = int(np.median(counts)) if len(counts) else 0
-        return usual if usual and (counts == usual).mean() >= 0.99 and (usual > 1 or self.within_ranks == 0) else None
-
-    @cached_property
-    def global_batches(self) -> tuple[np.ndarray, ...]:
-        """By step: the keys of all ranks together."""
-        steps = max((len(b) for b in self.batches), default=0)
-        return tuple(np.concatenate([b[step] for b in self.batches if step < len(b)]) for step in range(steps))
-
-    @cached_property
-    def unique_shares(self) -> np.ndarray:
-        """By step: different samples of the global batch / its samples."""
-        return np.array([len(np.unique(keys)) / len(keys) for keys in self.global_batches if len(keys)])
-
-    @cached_property
-    def full_steps(self) -> np.ndarray:
-        """By step: whether every rank had a batch of the full size (all are full where none is larger)."""
-        largest = max((len(keys) for b in self.batches for keys in b), default=0)
-        return np.array(
-            [
-                all(step < len(b) and len(b[step]) == largest for b in self.batches)
-                for step in range(len(self.global_batches))
-            ]
-        )
-
-    @property
-    def unique_share_of_global_batch(self) -> float:
-        """Mean over the steps with full batches (over all, where none is full)."""
-        shares = self.unique_shares
-        full = self.full_steps[: len(shares)]
-        return float(shares[full].mean() if full.any() else shares.mean())
-
-    @property
-    def one_batch(self) -> bool:
-        """Whether each rank read, at every step (of at least 3), the same batch of different samples."""
-        return bool(self.batches) and all(
-            len(b) >= 3 and len(np.unique(b[0])) > 1 and all(np.array_equal(np.sort(b[0]), np.sort(keys)) for keys in b[1:])
-            for b in self.batches
-        )
-
-    @cached_property
-    def identical_steps(self) -> float:
-        """Share of steps in which all ranks read the same samples in the same order."""
-        same = [
-            all(step < len(b) and np.array_equal(b[step], self.batches[0][step]) for b in self.batches)
-            for step in range(len(self.global_batches))
-        ]
-        return sum(same) / len(same) if same and self.world_size > 1 else 0.0
-
-    @cached_property
-    def twins(self) -> list[tuple[int, ...]]:
-        """Groups of ranks, but not all ranks, that read the same samples in the same order at every step (of at least 3)."""
-        groups: dict[tuple[bytes, ...], list[int]] = {}
-        for rank, of_rank in enumerate(self.batches):
-            groups.setdefault(tuple(keys.tobytes() for keys in of_rank), []).append(rank)
-        found = [tuple(group) for read, group in groups.items() if len(group) > 1 and len(read) >= 3]
-        return [] if len(groups) == 1 else found
-
-
 def names_of(records: Sequence[Record]) -> list[str]:
     """A name for each record: its variant, with the settings in which records of one variant differ.
 
@@ -185,90 +67,11 @@ def names_of(records: Sequence[Record]) -> list[str]:
     return names
 
 
-def epochs(run: Run, name: str = "train") -> list[int]:
-    """Epochs in which samples of this name were recorded."""
-    return sorted({step.epoch for log in run.ranks for step in log.steps if name in step.digests})
-
-
-def sharers(run: Run) -> list[list[RankLog]]:
-    """Ranks by the share of the data that each was to read: one list a share.
-
-    A rank has a share of its own unless the program declared `data_rank`, as it does where a group of ranks holds one model
-    together (tensor, pipeline or context parallelism) and is to read the same.
-    """
-    shares: dict[object, list[RankLog]] = {}
-    for log in run.ranks:
-        shares.setdefault(log.head.facts.get("data_rank", ("rank", log.head.rank)), []).append(log)
-    return list(shares.values())
-
-
-def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> Reads:
-    """What every rank read in an epoch; by ids where all steps have them, unless `key` says otherwise.
-
-    Of ranks that share a `data_rank` the first stands for all: see `sharers`.
-    """
-    logs = [share[0] for share in sharers(run)]
-    steps = [[s for s in log.steps if s.epoch == epoch and name in s.digests] for log in logs]
-    if key is None:
-        key = "id" if all(name in s.ids for of_rank in steps for s in of_rank) else "digest"
-    pick: Callable = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
-    dtype = np.int64 if key == "id" else np.uint64
-    batches = tuple(tuple(np.array(pick(s), dtype) for s in of_rank) for of_rank in steps)
-    whole = all(_ended(log, epoch, name) and not _went_on_in(run, log, epoch) for log in logs)
-    return Reads(epoch, key, batches, whole)
-
-
-def strangers(run: Run, name: str = "train") -> list[RankLog]:
-    """Ranks that do not read, step by step, what the first rank of their own share reads."""
-
-    def read(log: RankLog) -> list[tuple[int, ...]]:
-        return [tuple((step.ids if name in step.ids else step.digests)[name]) for step in log.steps if name in step.digests]
-
-    found = []
-    for first, *others in sharers(run):
-        found += [log for log in others if any(a != b for a, b in zip(read(log), read(first), strict=False))]
-    return found
-
-
-def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads | None:
-    """The first epoch, or None if no samples were recorded."""
-    found = epochs(run, name)
-    return reads(run, found[0], key, name) if found else None
-
-
 def train_steps(log: RankLog) -> tuple[Step, ...]:
     """A rank's steps but those of a pass of something else, such as validation, that was read through `probe.batches`."""
     if not any("train" in step.digests for step in log.steps):
         return log.steps
     return tuple(step for step in log.steps if not step.digests or "train" in step.digests)
-
-
-def _ended(log: RankLog, epoch: int, name: str) -> bool:
-    ends = [event.fields for event in log.events if event.name == "epoch_end"]
-    return any(fields.get("epoch") == epoch and fields.get("of", name) == name for fields in ends)
-
-
-def _went_on_in(run: Run, log: RankLog, epoch: int) -> bool:
-    """Whether the run went on from a checkpoint within this epoch: what it read of it before that is not in this log.
-
-    Where the attempt before left its steps, these say whether the epoch had begun; else it may have.
-    """
-    if not log.steps or log.steps[0].step == 0 or log.steps[0].epoch != epoch:
-        return False
-    own = [earlier.steps for logs in run.earlier for earlier in logs if earlier.head.rank == log.head.rank]
-    before = [step for steps in own for step in steps if step.step < log.steps[0].step]
-    return not before or any(step.epoch == epoch for step in before)
-
-
-def dataset_size(run: Run) -> int | None:
-    """The size N of the data that an epoch should cover, if the program declared it."""
-    size = run.fact("dataset_size")
-    return int(size) if isinstance(size, (int, float)) and size > 0 else None
-
-
-def different_samples(run: Run, name: str = "train") -> int:
-    """How many samples a run read that differ in content, over all epochs and ranks."""
-    return len({digest for log in run.ranks for step in log.steps for digest in step.digests.get(name, ())})
 
 
 def sampler_padding(num_samples: int, world_size: int) -> int:

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from ..errors import UnknownName, UsageError
+from ..words import plural
 from .batches import as_ints, digest_rows, digest_tensors, samples_and_ids
 from .schema import LANES, SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
 
@@ -104,6 +105,9 @@ class Probe:
             ) from error
         self._head_written = False
         self._epoch = 0
+        self._loader = 0
+        self._loaders: dict[tuple[str, int], int] = {}
+        self._by_itself = ""
         self._in_step = False
         self._start = 0
         self._spans: list[tuple[str, str, int, int]] = []
@@ -131,7 +135,7 @@ class Probe:
         if self._in_step:
             self.end_step()
         self.step += 1
-        self._epoch = epoch
+        self._epoch, self._loader, self._by_itself = epoch, 0, ""
         if self._on_step is not None:
             self._on_step(self.step)
         self._in_step = True
@@ -158,6 +162,8 @@ class Probe:
             line["ids"] = self._ids
         if self._series:
             line["series"] = self._series
+        if self._loader:
+            line["loader"] = self._loader
         os.write(self._fd, self._encode(line) + b"\n")
         self._spans, self._scalars, self._counts, self._digests, self._ids, self._series = [], {}, {}, {}, {}, {}
         self._in_step = False
@@ -173,30 +179,33 @@ class Probe:
     ) -> Iterator[Batch]:
         """Yield the loader's batches, each in a step of its own: fetching is a `data` span, every sample is digested.
 
+        Several loaders may be read in one epoch, one after the other or in turn: each is a pass of its own.
         An `epoch_end` event tells a whole epoch from one that was cut short; one that `max_steps` ends at its last batch
         is whole, if the loader can say how many there are.
 
         Args:
-            loader: yields tensors, tuples whose first part is the samples, or mappings: their first value is, or the first
-                with more than a number a sample.
+            loader: yields tensors, tuples whose first part is the samples, or mappings (dataclasses too): their first value
+                is, or the first with more than a number a sample. Samples may be nested: see `batches.as_rows`.
             epoch: recorded with each step.
             name: under which the samples are recorded; a pass under another name than "train" is no step of the training.
             ids_at: where in a batch the samples' ids are (a position, or a key of a mapping); None if it has none.
             max_steps: stop once the probe has counted this many steps in all epochs together.
         """
         iterator, count = iter(loader), 0
+        number = self._loaders[name, epoch] = self._loaders.get((name, epoch), -1) + 1
         while max_steps is None or self.step + 1 < max_steps:
             start = _now()
             try:
                 batch = next(iterator)
             except StopIteration:
-                self._end_epoch(name, epoch)
+                self._end_epoch(name, epoch, number)
                 return
             fetched = _now()
             self.begin_step(epoch)  # only now: at the end of an epoch there is no step, and no fault may fire in it
-            self._start = start
+            self._start, self._loader = start, number
             self._spans.append(("fetch", "data", start, fetched))
             self.samples(name, *samples_and_ids(batch, ids_at))
+            self._by_itself = name
             count += 1
             try:
                 yield batch
@@ -204,11 +213,12 @@ class Probe:
                 self.end_step()
         with contextlib.suppress(TypeError):  # a stream has no length
             if count == len(loader):  # pyright: ignore[reportArgumentType]
-                self._end_epoch(name, epoch)
+                self._end_epoch(name, epoch, number)
 
-    def _end_epoch(self, name: str, epoch: int) -> None:
-        """Note that all of a loader was read; whose it was is said where it is not the training's."""
-        self.event("epoch_end", epoch=epoch, **({} if name == "train" else {"of": name}))
+    def _end_epoch(self, name: str, epoch: int, loader: int) -> None:
+        """Note that all of a loader was read; which it was is said where it is not the training's, or not the first."""
+        which = {} if name == "train" else {"of": name}
+        self.event("epoch_end", epoch=epoch, **which, **({"loader": loader} if loader else {}))
 
     def span(self, name: str, lane: Lane = "compute") -> _OpenSpan:
         """A context that records an interval; closed also when its body raises."""
@@ -247,17 +257,30 @@ class Probe:
     def samples(self, name: str, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None) -> None:
         """Record which samples this step read: an xxh3 hash of each row, and the ids where the data has them.
 
-        The hash is of a sample's bytes, in order; `torch.hash_tensor` would ignore the order of the elements.
+        The hash is of a sample's bytes, in order; `torch.hash_tensor` would ignore the order of the elements. Several calls
+        in one step add up, as its micro-batches do; what `batches` recorded by itself is replaced.
+
+        Raises:
+            UsageError: there are no rows, or not as many ids as samples.
         """
-        self._digests[name] = digest_rows(batch)
-        if ids is not None:
-            self._ids[name] = as_ints(ids)
+        digests = digest_rows(batch)
+        whole = None if ids is None else _one_each("samples", name, digests, as_ints(ids))
+        before = [] if self._by_itself == name else self._digests.get(name, [])
+        if not before:
+            self._by_itself = ""
+            self._ids.pop(name, None)
+        if whole is not None and len(self._ids.get(name, [])) == len(before):
+            self._ids[name] = [*self._ids.get(name, []), *whole]
+        elif whole is None:
+            self._ids.pop(name, None)  # ids of a part of the samples would be taken for those of all
+        self._digests[name] = [*before, *digests] if before else digests
 
     def seen(
         self, name: str, epoch: int, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None
     ) -> None:
         """Record samples that were read outside a step (a validation pass)."""
-        self._write(Seen(name, epoch, digest_rows(batch), [] if ids is None else as_ints(ids)))
+        digests = digest_rows(batch)
+        self._write(Seen(name, epoch, digests, [] if ids is None else _one_each("seen", name, digests, as_ints(ids))))
 
     def digest(self, name: str, tensors: Iterable[torch.Tensor]) -> str:
         """Record one hash over the bytes of several tensors, in order, and return it."""
@@ -312,6 +335,16 @@ class Probe:
     def _write_head(self) -> None:
         self._head_written = True
         os.write(self._fd, self._encode(self._head) + b"\n")
+
+
+def _one_each(call: str, name: str, digests: Sequence[int], ids: list[int]) -> list[int]:
+    """The ids, if each sample has one."""
+    if len(ids) != len(digests):
+        raise UsageError(
+            f"{call}({name!r}): {plural(len(digests), 'sample')} and {plural(len(ids), 'id')}; give one id a sample, in the "
+            "order of the samples, or leave the ids out"
+        )
+    return ids
 
 
 def _check_head(head: Head) -> None:

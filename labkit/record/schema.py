@@ -66,6 +66,8 @@ class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):
     ids: Named[Numbers] = {}
     series: Named[Numbers] = {}
     """Whole numbers of which a step has several, in order: one a bucket, one a micro-batch."""
+    loader: int = 0
+    """Which of the loaders that this epoch read under one name, from 0 on in the order in which they were begun."""
 
     def scalar(self, name: str) -> float:
         """The value of a scalar; JSON has no NaN, so those are written as words."""
@@ -118,7 +120,7 @@ class RankLog(msgspec.Struct, frozen=True):
     finished: bool = False
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True, dict=True):
     """What the ranks of one launch wrote, by rank (the last attempt; `attempts` counts them, `earlier` holds the others)."""
 
     role: str
