@@ -150,7 +150,7 @@ class Lab:
         with surroundings as stands:
             runs = execute(plans, request, folder, placement, place, stands)
         head = next(iter(runs.values())).ranks[0].head
-        provenance = provenance_of(head, request.seed, stands)
+        provenance = provenance_of(head, request.seed, stands, runs.values())
         record = Record(self.spec.slug, chosen.name, asdict(config), provenance, runs, folder)
         if self.spec.baseline is not None:
             return self._keep_baseline(record)

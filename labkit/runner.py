@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+import msgspec
 
 from . import __version__
 from .errors import RecordError, UsageError
@@ -21,6 +23,7 @@ from .ranks.links import Links
 from .ranks.storage import Standing, standing
 from .record import store
 from .record.baseline import Baseline, read_baseline
+from .record.load import heaviest
 from .record.schema import Head, Provenance, Run
 
 OnProgress = Callable[[str, Progress], None]
@@ -94,7 +97,8 @@ def execute(
             assert launched is not None  # rank 0
         else:
             launched = _launched(plan, request, placement, where, stands)
-        runs[plan.role] = store.read_run(where, plan.role, launched.wall_s, launched.attempts)
+        run = store.read_run(where, plan.role, launched.wall_s, launched.attempts)
+        runs[plan.role] = msgspec.structs.replace(run, load=launched.load)
     return runs
 
 
@@ -155,7 +159,7 @@ def kept_baseline(head: Head, provenance: Provenance) -> Baseline | None:
     return None
 
 
-def provenance_of(head: Head, seed: int, stands: Standing) -> Provenance:
+def provenance_of(head: Head, seed: int, stands: Standing, runs: Iterable[Run]) -> Provenance:
     """What was measured here and now, on the device that a rank used."""
     import torch
 
@@ -174,4 +178,5 @@ def provenance_of(head: Head, seed: int, stands: Standing) -> Provenance:
         system=system_name(),
         network=stands.network,
         storage=stands.storage,
+        load=heaviest([run.load for run in runs]),
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LaunchError, RunStopped, UsageError
+from ..record.load import Load
 from . import reports
 from .agent import Agent
 from .backend import Placement, choose, threads_per_rank, visible_gpus
@@ -25,6 +26,7 @@ from .ending import end_launch
 from .faults import Fault
 from .hosts import Seats
 from .job import Job, board_file, value_file
+from .load import LoadWatch
 from .memory import MemoryWatch
 from .storage import StoreAddress
 
@@ -68,12 +70,14 @@ class Launched:
         wall_s: seconds from the launch to the last rank's exit.
         attempts: 1, and one more for each restart.
         faults_fired: injected faults that fired, over all ranks and attempts.
+        load: what other programs took of the cores meanwhile; None where it could not be seen.
     """
 
     values: tuple[Any, ...]
     wall_s: float
     attempts: int
     faults_fired: int
+    load: Load | None = None
 
 
 class Control:
@@ -159,6 +163,7 @@ def launch(
     if control.stopped:
         raise RunStopped("stopped before its ranks were started")
     board = Board.create(board_file(folder), ranks)
+    load = LoadWatch()
     agent = Agent(job, max_restarts)
     try:
         agent.start()
@@ -173,6 +178,7 @@ def launch(
             wall_s=wall_s,
             attempts=1 + max(row.attempt for row in rows),
             faults_fired=sum(row.faults for row in rows),
+            load=load.ended(wanted=ranks * job.threads),
         )
     finally:
         end_launch(board, agent, folder)

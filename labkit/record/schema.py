@@ -16,6 +16,7 @@ import numpy as np
 from ..words import plural
 from .baseline import Baseline
 from .bounds import Count, Hashes, Int, Name, Named, Nanoseconds, Number, Numbers, Rank, Ranks, Text, Value
+from .load import Load
 
 SCHEMA_VERSION = 1
 
@@ -132,6 +133,8 @@ class Run(msgspec.Struct, frozen=True, dict=True):
     """Whole arrays that rank 0 left, such as the final weights, by name."""
     earlier: tuple[tuple[RankLog, ...], ...] = ()
     """The attempts before the last, each the logs of those ranks that came far enough to leave one."""
+    load: Load | None = None
+    """What other programs took of the cores meanwhile; None where nobody looked."""
 
     @property
     def world_size(self) -> int:
@@ -259,6 +262,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     system: Name = ""
     network: Network | None = None
     storage: Storage | None = None
+    load: Load | None = None
+    """Of the launch of the record that other programs hindered most."""
 
     def label(self) -> str:
         """One line, as figures print it."""
@@ -269,6 +274,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
             "" if self.backend == "none" else self.backend,
             self.network and self.network.label(),
             self.storage and self.storage.label(),
+            self.load.said if self.load is not None and self.load.matters else "",
             self.torch and f"torch {self.torch}",
             "" if self.seed is None else f"seed {self.seed}",
         ]

@@ -23,6 +23,7 @@ from ..words import plural, printable
 from .baseline import Baseline
 from .bounds import MAX_RANKS, MAX_RECORD_JSON_BYTES, MAX_ROLE, MAX_ROLES, MAX_RUN_BYTES, Int, Name, Named, Value
 from .files import read_regular
+from .load import Load
 from .rank_files import began, head_of, rank_file, read_arrays, read_rank
 from .safe_json import decoded
 from .schema import SCHEMA_VERSION, Provenance, RankLog, Record, Run
@@ -37,6 +38,7 @@ _RANK_FILE = re.compile(r"rank-([0-9]{5})(?:\.attempt([0-9]{1,4}))?\.jsonl")
 class _RunEntry(msgspec.Struct, frozen=True):
     wall_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
     attempts: Int
+    load: Load | None = None
 
 
 class _RecordFile(msgspec.Struct, frozen=True):
@@ -224,7 +226,7 @@ def _attempts_in(folder: Path) -> int:
 def write_record(record: Record) -> None:
     """Write `record.json` into the record's folder, last and at once: a folder that has it is complete."""
     assert record.folder is not None
-    entries = {role: _RunEntry(run.wall_s, run.attempts) for role, run in record.runs.items()}
+    entries = {role: _RunEntry(run.wall_s, run.attempts, run.load) for role, run in record.runs.items()}
     content = _RecordFile(
         SCHEMA_VERSION, record.lab, record.variant, record.config, record.provenance, entries, record.baseline
     )
@@ -260,7 +262,10 @@ def read_record(folder: Path | str) -> Record:
         raise RecordError(f"{path}: schema {content.schema}, this labkit reads {SCHEMA_VERSION}; run the lab again")
     if not content.runs or not all(1 <= run.attempts <= MAX_ATTEMPTS for run in content.runs.values()):
         raise RecordError(f"{path}: no runs in it, or one of no attempt; the file is damaged or not a labkit record")
-    runs = {role: read_run(folder / role, role, run.wall_s, run.attempts) for role, run in content.runs.items()}
+    runs = {
+        role: msgspec.structs.replace(read_run(folder / role, role, run.wall_s, run.attempts), load=run.load)
+        for role, run in content.runs.items()
+    }
     return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline)
 
 

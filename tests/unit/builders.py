@@ -2,6 +2,9 @@
 
 import random
 
+import msgspec
+
+from labkit.record.load import Load
 from labkit.record.schema import Event, Head, Provenance, RankLog, Record, Run, Seen, Span, Step
 
 Reading = list[list[list[list[int]]]]
@@ -56,6 +59,18 @@ def record_of(run: Run, **others: Run) -> Record:
         date="2025-01-02T03:04:05+00:00",
     )  # fmt: skip
     return Record("duplicate-data", "broken", {}, provenance, {"variant": run, **others})
+
+
+def crowded(record: Record, during: float, *, cores: int = 2) -> Record:
+    """The same record, of a machine on which other programs used so many of its cores in every run."""
+    runs = {
+        role: msgspec.structs.replace(
+            run, load=Load(cores=cores, wanted=run.world_size, before=during, during=during, own=0.2, seconds=5.0)
+        )
+        for role, run in record.runs.items()
+    }
+    provenance = msgspec.structs.replace(record.provenance, load=next(iter(runs.values())).load)
+    return msgspec.structs.replace(record, runs=runs, provenance=provenance)
 
 
 def in_batches(ids: list[int], batch: int, drop_last: bool = False) -> list[list[int]]:
