@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from types import ModuleType
 
 from ..errors import UnknownName
 from ..record.schema import Record
+from .under_load import said_with
 from .verdict import Verdict, for_script
 
 Detector = Callable[[Record], Verdict]
-_NOT_DETECTORS = ("verdict", "cost", "explanations", "over_epochs")
+_NOT_DETECTORS = ("verdict", "cost", "explanations", "over_epochs", "under_load")
 
 
 def names() -> list[str]:
@@ -27,7 +29,12 @@ def detector(name: str) -> Detector:
     """
     if name not in names():
         raise UnknownName("detector", name, names())
-    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").detect
+    return _module(name).detect
+
+
+def is_timed(name: str) -> bool:
+    """Whether a detector judges times, which noise and other programs change."""
+    return getattr(_module(name), "TIMED", False)
 
 
 def ask(name: str, record: Record) -> Verdict:
@@ -37,4 +44,9 @@ def ask(name: str, record: Record) -> Verdict:
         UnknownName: with the valid names.
     """
     verdict = detector(name)(record)
+    verdict = said_with(verdict, record) if is_timed(name) else verdict
     return verdict if record.lab else for_script(verdict)
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")

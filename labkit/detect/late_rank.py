@@ -1,7 +1,8 @@
 """Does one rank keep the others waiting?
 
 A collective makes all ranks as slow as the slowest: the durations of steps and of backward() are equal on all of them, and
-say nothing. When each rank came to each collective does: clocks aligned, the one that all wait for comes last.
+say nothing. When each rank came to each collective does: clocks aligned, the one that all wait for comes last. Each
+reduction is judged, and a rank is blamed for what noise that strikes ranks at random would hardly do (record/spread.py).
 """
 
 from __future__ import annotations
@@ -9,28 +10,30 @@ from __future__ import annotations
 import numpy as np
 
 from ..record.measures import Quantity
-from ..record.measures_overlap import arrivals, is_sweep, longest_s, measured_steps
+from ..record.measures_overlap import Arrivals, arrivals, is_sweep, longest_s, measured_steps
 from ..record.schema import Record, Source
+from ..record.spread import FEW, Slow, slow_ranks
 from ..words import plural
+from .under_load import pressure
 from .verdict import Verdict, answering
 
 NAME = "late-rank"
 QUESTION = "Does one rank keep the others waiting at the collectives?"
 _answer = answering(NAME, QUESTION)
 
+TIMED = True
+
 LATE = 0.15
-"""Of the step: a rank that comes this much later than the middle of them is worth a word."""
+"""Of the step: a rank that comes this much later than the middle of them is late; more, where ranks outnumber the cores."""
 
-USUALLY = 0.75
-"""Share of the reductions in which it must be late: who is last by chance changes from one to the next."""
-
-ENOUGH = 3
-
-CHANCE = 0.01
-"""Of W equally quick ranks one is last in all of n reductions with probability W^(1-n). Above this it may be luck."""
+ENOUGH = 4
+"""Reductions below which who came last may be chance, whatever the times."""
 
 PLAIN = 3.0
-"""A lateness of this many times what it varies by is no luck, in however few reductions."""
+"""A lateness of this many times what it varies by is no luck, in however few reductions; once is enough in more of them."""
+
+LUCK = 0.01
+"""Of W equally quick ranks one is last in all of n reductions with probability W^(1-n). Below this they are not few."""
 
 
 def detect(record: Record) -> Verdict:
@@ -47,9 +50,8 @@ def detect(record: Record) -> Verdict:
         )
     late = np.array([one.late_s for one in seen])  # by reduction and rank
     step_s = float(np.median([longest_s(of_ranks) for of_ranks in measured_steps(run)]))
-    middle = np.median(late, axis=0)
-    often = (late > LATE / 2 * step_s).mean(axis=0)
-    evidence = _evidence(late, step_s, record.link_source)
+    found = slow_ranks(late, least_s=LATE * pressure(run) * step_s, whole_s=np.full(len(late), step_s))
+    worst, evidence = found[0], _evidence(late, step_s, record.link_source)
     if len(seen) < ENOUGH:
         return _answer(
             "inconclusive",
@@ -57,44 +59,80 @@ def detect(record: Record) -> Verdict:
             cause=f"{plural(len(seen), 'reduction')}: who came last may be chance",
             fix=f"run {ENOUGH + 2} steps or more",
         )
-    who = [rank for rank in np.argsort(-middle) if middle[rank] > LATE * step_s and often[rank] >= USUALLY]
-    if middle.max() <= LATE * step_s:
-        return _answer("clear", evidence, cause="who comes last changes, or comes little later than the others")
-    varies = float(np.subtract(*np.quantile(late[:, int(middle.argmax())], (0.9, 0.1))))
-    luck = run.world_size ** (1.0 - len(seen))
-    if not who or middle[who[0]] <= (varies if luck < CHANCE else PLAIN * varies):
+    if worst.matters and not worst.by_turns:
+        return _blame(seen, late, step_s, [one for one in found if one.matters], evidence)
+    if pressure(run) > 1 and _late_as_usual(late, step_s):
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"rank {int(middle.argmax())} is late by {middle.max() * 1e3:.0f} ms, but not in every reduction, or by a "
-            f"time that varies by {varies * 1e3:.0f} ms, {len(seen)} of them in all: it may be chance, or another program "
-            "on its cores",
-            fix="run more steps, on machines that do nothing else",
+            cause="more threads than cores wanted to run, which by itself makes ranks late by so much",
+            fix=QUIET,
         )
-    worst = int(who[0])
-    others = f" (and {', '.join(f'rank {rank}' for rank in sorted(who[1:]))})" if len(who) > 1 else ""
-    start = float(np.median([one.late_at_start_s[worst] for one in seen]))
-    begins = (
-        "before its backward pass, in its forward pass or its input" if start > middle[worst] / 2 else "in its backward pass"
-    )
+    return _answer("clear", evidence, cause="who comes last changes, or comes little later than the others")
+
+
+QUIET = "run more steps, on machines that do nothing else"
+
+
+def _late_as_usual(late: np.ndarray, step_s: float) -> bool:
+    """Whether a rank is late by the measure of a machine that has a core for each."""
+    usual = slow_ranks(late, least_s=LATE * step_s, whole_s=np.full(len(late), step_s))[0]
+    return usual.matters and not usual.by_turns
+
+
+def _blame(
+    seen: list[Arrivals], late: np.ndarray, step_s: float, found: list[Slow], evidence: dict[str, Quantity]
+) -> Verdict:
+    """The verdict on ranks whose lateness costs enough to be worth a word."""
+    proven = [one for one in found if one.proven and _plain(late[one.steps, one.rank], late.shape)]
+    worst = proven[0] if proven else found[0]
+    by_ms = float(np.median(late[worst.steps, worst.rank])) * 1e3
+    evidence = evidence | {
+        "late_from_step": Quantity(seen[worst.begin].step),
+        "late_in": Quantity(len(worst.steps), f"of {len(seen)} reductions"),
+    }
+    if not proven:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"rank {worst.rank} is late by {by_ms:.0f} ms in {len(worst.steps)} of {plural(len(seen), 'reduction')}, "
+            "but that is too few, or the time varies too much, to be more than chance or another program on its cores",
+            fix=QUIET,
+        )
+    others = f" (and {', '.join(f'rank {one}' for one in sorted(one.rank for one in proven[1:]))})" * (len(proven) > 1)
+    at_start = float(np.median([seen[at].late_at_start_s[worst.rank] for at in worst.steps])) * 1e3
+    begins = "before its backward pass, in its forward pass or its input" if at_start > by_ms / 2 else "in its backward pass"
     return _answer(
         "found",
-        evidence | {"late_when_backward_begins": Quantity(start * 1e3, "ms")},
-        cause=f"rank {worst}{others} comes {middle[worst] * 1e3:.0f} ms later to the collectives than the others, who wait; "
-        f"it loses the time {begins}",
-        fix=f"look at what rank {worst} does that others do not: its data, its host, what else runs there; its own step "
-        "time will not show it",
-        waste=float(min(1.0, middle[worst] / step_s)) * (run.world_size - len(who)) / run.world_size,
+        evidence | {"late_when_backward_begins": Quantity(at_start, "ms")},
+        cause=f"rank {worst.rank}{others} comes {by_ms:.0f} ms later to the collectives than the others, who wait"
+        f"{_when(seen, worst)}; it loses the time {begins}",
+        fix=f"look at what rank {worst.rank} does that others do not: its data, its host, what else runs there; its own "
+        "step time will not show it",
+        waste=min(1.0, worst.cost) * (late.shape[1] - len(proven)) / late.shape[1],
     )
+
+
+def _plain(late_s: np.ndarray, of: tuple[int, ...]) -> bool:
+    """Whether a lateness is no chance by its size: it varies little, or there are reductions (of ranks) enough to tell."""
+    reductions, ranks = of
+    low, middle, high = np.quantile(late_s, (0.1, 0.5, 0.9))
+    return reductions >= FEW or middle >= (PLAIN if ranks ** (1.0 - reductions) >= LUCK else 1.0) * (high - low)
+
+
+def _when(seen: list[Arrivals], worst: Slow) -> str:
+    """From which step on it is late, and how often, where that is not always."""
+    if worst.share > 0.9:
+        return f", from step {seen[worst.begin].step} on" if worst.begin > 2 else ""
+    return f", in {len(worst.steps)} of {plural(len(seen), 'reduction')}"
 
 
 def _evidence(late: np.ndarray, step_s: float, source: Source | None) -> dict[str, Quantity]:
     middle = np.median(late, axis=0)
-    found = {
+    return {
         "step": Quantity(step_s * 1e3, "ms", source),
         "latest_rank": Quantity(int(middle.argmax())),
         "later_than_the_middle": Quantity(float(middle.max()) * 1e3, "ms, median over the reductions"),
         "worst_single": Quantity(float(late.max()) * 1e3, "ms"),
         "reductions": Quantity(len(late), "compared"),
     }
-    return found

@@ -18,6 +18,7 @@ import numpy as np
 from .delay import MAX_DELAY, stability_limit, staleness_sum
 from .measures import Quantity, clock_offsets, train_steps, union_ns, weights_equal, weights_gap
 from .schema import Record, Run, Step
+from .spread import Slow
 
 REPEATS = "repeat"
 """Roles that begin like this are runs of the very same program with the very same settings."""
@@ -212,54 +213,39 @@ def weights_repeat(record: Record) -> bool | None:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long ranks take for a step, and how long they wait for others in it.
+    """How long ranks take for a step, and how long they are in communication in it; as many steps as all ranks made.
 
     Attributes:
-        own_s: by rank, by step: the part of a step that is no communication.
-        comm_s: by rank, by step: the part that is.
+        numbers: of the steps.
+        own_s: [steps, ranks]: the part of a step that is no communication.
+        comm_s: [steps, ranks]: the part that is.
     """
 
-    own_s: tuple[np.ndarray, ...]
-    comm_s: tuple[np.ndarray, ...]
+    numbers: np.ndarray
+    own_s: np.ndarray
+    comm_s: np.ndarray
 
     @property
-    def slowest(self) -> int:
-        """The rank whose median step is the longest."""
-        return int(np.argmax([np.median(own) for own in self.own_s]))
+    def whole_s(self) -> np.ndarray:
+        """By step: the longest of the ranks'."""
+        return (self.own_s + self.comm_s).max(axis=1)
 
-    @property
-    def others(self) -> list[int]:
-        return [rank for rank in range(len(self.own_s)) if rank != self.slowest]
-
-    @property
-    def usual_s(self) -> float:
-        """Median step of the other ranks, all their steps together."""
-        return float(np.median(np.concatenate([self.own_s[rank] for rank in self.others])))
-
-    @property
-    def times_as_slow(self) -> float:
-        return float(np.median(self.own_s[self.slowest])) / self.usual_s
-
-    @property
-    def waited_s(self) -> float:
-        """How much longer than the slowest rank the others are in communication, a step: that is waiting for it.
+    def waited_s(self, slow: Slow) -> float:
+        """By how much longer than the slow rank the others are in communication, in its slow steps, the mean: they wait.
 
         Of equal messages each rank has its part; what the slow one has is what they cost without waiting.
         """
-        others = float(np.mean(np.concatenate([self.comm_s[rank] for rank in self.others])))
-        return max(0.0, others - float(np.mean(self.comm_s[self.slowest])))
+        comm = self.comm_s[slow.steps]
+        return max(0.0, float(np.delete(comm, slow.rank, axis=1).mean() - comm[:, slow.rank].mean()))
 
-    @property
-    def waited_of_gap(self) -> float:
-        """What the others wait, as a share of what the slowest rank computes longer: 1 if they wait for all of it."""
-        gap = float(np.mean(self.own_s[self.slowest])) - self.usual_s
-        return self.waited_s / gap if gap > 0 else 0.0
+    def waited_of_gap(self, slow: Slow) -> float:
+        """What the others wait, as a share of what the slow rank computes longer: 1 if they wait for all of it."""
+        return min(1.0, self.waited_s(slow) * len(slow.steps) / slow.excess_s) if slow.excess_s > 0 else 0.0
 
-    @property
-    def waiting(self) -> float:
-        """Share of the other ranks' time that they wait for the slowest."""
-        steps = np.concatenate([self.own_s[rank] + self.comm_s[rank] for rank in self.others])
-        return self.waited_s / float(np.mean(steps))
+    def waiting(self, slow: Slow) -> float:
+        """Share of the other ranks' time, over all steps, that they wait for the slow one."""
+        others = np.delete(self.own_s + self.comm_s, slow.rank, axis=1)
+        return min(1.0, self.waited_s(slow) * len(slow.steps) * others.shape[1] / float(others.sum()))
 
 
 def pace(run: Run) -> Pace | None:
@@ -274,7 +260,9 @@ def pace(run: Run) -> Pace | None:
             return None
         own.append(np.maximum(lengths - comm, 1e-9))
         waits.append(comm)
-    return Pace(tuple(own), tuple(waits))
+    fewest = min(map(len, own))
+    numbers = np.array([step.step for step in train_steps(run.ranks[0])[:fewest]])
+    return Pace(numbers, *(np.stack([of[:fewest] for of in each], axis=1) for each in (own, waits)))
 
 
 def staleness_measures(record: Record) -> dict[str, Quantity]:

@@ -2,12 +2,14 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from labkit.detect import repeatable, stale_gradients, straggler
 from labkit.record.schema import RankLog, Run
 
-from ..builders import in_batches, record_of, run_of, shares, shuffled, step
+from ..builders import crowded, in_batches, record_of, run_of, shares, shuffled, step
+from ..noise import healthy, slowed
 from .staleness_readings import ROUND, beside_sync, curvature, falling, in_step, paced, served
 
 ORDER = ROUND * 25
@@ -172,3 +174,44 @@ def test_a_few_steps_are_too_few():
 def test_one_rank_or_no_communication_on_record_is_not_applicable():
     assert straggler.detect(paced([[1.0] * 20], [[0.0] * 20])).status == "not_applicable"
     assert "probe.span" in straggler.detect(beside_sync(served(ORDER))).fix
+
+
+# Slow now and then, or from a step on
+
+
+def _sync(own):
+    """[steps, ranks] of own time, as ranks that meet at each step: who is done waits for the last."""
+    longest = own.max(axis=1, keepdims=True)
+    return paced((own).T.tolist(), (longest - own + 0.002).T.tolist())
+
+
+@pytest.mark.parametrize(
+    ("how", "steps", "said"),
+    [
+        ({"times": 8, "share": 0.4}, 100, "in "),
+        ({"times": 50, "share": 0.1}, 200, "in "),
+        ({"times": 4, "begin": 60}, 120, "from step 60 on"),
+        ({"times": 4}, 30, "for a step as the others, and"),
+    ],
+)
+def test_a_rank_that_is_slow_in_some_of_its_steps_is_found_with_the_step_in_which_it_begins(how, steps, said):
+    for seed in range(5):
+        own, rank = slowed(np.random.default_rng(seed), ranks=4, steps=steps, **how)
+        verdict = straggler.detect(_sync(own))
+        assert verdict.status == "found" and f"rank {rank} takes" in verdict.cause and said in verdict.cause
+        assert verdict.evidence["slow_from_step"].value >= how.get("begin", 0) and 0.2 < verdict.waste <= 1
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_ranks_that_are_alike_are_never_accused_whatever_noise_does(first):
+    for seed in range(first, first + 20):
+        assert straggler.detect(_sync(healthy(np.random.default_rng(seed)))).status != "found"
+
+
+def test_on_a_crowded_machine_a_rank_must_be_slower_to_be_called_slow_and_is_not_called_quick():
+    own, _ = slowed(np.random.default_rng(0), ranks=4, steps=40, times=2)
+    quiet = _sync(own)
+    assert straggler.detect(quiet).status == "found"
+    assert straggler.detect(crowded(quiet, 1.8)).status == "inconclusive"
+    slower, _ = slowed(np.random.default_rng(0), ranks=4, steps=40, times=8)
+    assert straggler.detect(crowded(_sync(slower), 1.8)).status == "found"
