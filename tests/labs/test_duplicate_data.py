@@ -231,6 +231,12 @@ def test_what_is_found_in_the_leaky_split_is_the_leak(run):
     assert found["rank-duplicates"] == "found" and found["worker-duplicates"] == found["order"] == "clear"
 
 
+@pytest.mark.parametrize("variant", [*TABLE, "leaky-split"])
+def test_the_loss_falls_in_every_variant_whatever_is_wrong_with_its_data(run, variant):
+    loss = [step.scalar("loss_local") for step in run(variant, ranks=4).run.ranks[0].steps]
+    assert np.mean(loss[-3:]) < np.mean(loss[:3])
+
+
 def test_the_table_is_complete():
     assert {*TABLE, "leaky-split"} == {variant.name for variant in LAB.spec.variants}
 

@@ -219,6 +219,14 @@ def test_fp32_beside_itself_is_equal_to_the_bit_and_equal_to_a_loop_that_knows_n
 
 
 @needs_processes
+def test_in_fp32_a_small_weight_of_the_loss_makes_hardly_a_difference_to_what_adam_learns(tmp_path):
+    how = {"loss_weight": 1.0}, {}  # 1e-5 unless another one is asked for
+    runs = [LAB.run("fp32", record_dir=tmp_path / str(n), **QUICK, epochs=2, **one) for n, one in enumerate(how)]
+    plain, weighted = (value(record, "final_loss") for record in runs)
+    assert plain == pytest.approx(weighted, rel=0.02)
+
+
+@needs_processes
 @pytest.mark.parametrize("variant", HERE)
 def test_a_variant_and_its_reference_start_from_the_same_weights_and_read_the_same_batches(run, variant):
     record = run(variant)

@@ -215,6 +215,13 @@ def test_the_broken_variant_is_far_beyond_its_limit_and_its_synchronous_twin_is_
     assert verdict.waste > 0.5 and verdict.where.startswith("labkit/labs/stale_gradients/programs.py:")
 
 
+def test_without_momentum_it_trains_above_the_limit_of_the_theory(judged):
+    record = judged("async-no-momentum")
+    rates = value(judged("broken"), "sharpness_max") * value(record, "learning_rate")
+    assert rates > stability_limit(3)
+    assert value(record, "loss_final") < 0.8 * math.log(10)  # of ten classes, guessed
+
+
 def test_every_variant_takes_the_same_samples(judged):
     assert {value(judged(variant), "pushes") for variant in TABLE} == {160}
 
