@@ -49,7 +49,7 @@ VARIANTS = (
         summary="the tuned end on an input that is not ready in time",
         defaults={**TUNED, "data_wait_ms": 800.0},
     ),
-    Variant(name="busy-not-useful", summary="no training at all: adds arrays, every core at 100 %"),
+    Variant(name="busy-not-useful", summary="no training at all: adds arrays, and keeps the cores busy"),
     Variant(name="fixed", summary="the tuned end of the ladder: batch 4, fused attention", defaults=TUNED),
 )
 
