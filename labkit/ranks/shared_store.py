@@ -3,7 +3,7 @@
 torch's elastic agent lends the ranks the store by which the agents met (`env://` finds it). The store outlives a crash,
 and with it the addresses of the ranks that died. A rank of the next attempt that comes before its peer has written its own
 address reads the dead one's, and cannot connect. Two remedies: a store of its own for each attempt (labkit does that), or
-TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, which has the agent start a new one for each attempt.
+TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, with which rank 0 starts a new one in each attempt (pytorch issue 135712).
 """
 
 from __future__ import annotations
