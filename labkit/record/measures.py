@@ -154,11 +154,6 @@ def comm_share(run: Run) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def clock_offsets(run: Run) -> np.ndarray:
-    """By rank: nanoseconds to subtract from its times so that the common barrier is at 0 on every host."""
-    return np.array([log.head.barrier_ns for log in run.ranks], dtype=np.int64)
-
-
 def weights_gap(run: Run, reference: Run) -> float | None:
     """Relative distance |w - w_ref| / |w_ref| (Euclidean) of the final weights; None where either is missing."""
     own, other = run.arrays.get("weights"), reference.arrays.get("weights")

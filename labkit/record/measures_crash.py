@@ -110,13 +110,19 @@ class Crash:
         done: steps done when it crashed.
         resumed_at: the step at which the next attempt began.
         newest_save: steps that the newest checkpoint held that was complete on every rank that tells; 0 without.
-        restart_s: from the crash to the first step after it.
+        crashed_ns, resumed_ns: when it crashed, and when the first step after it began.
     """
 
     done: int
     resumed_at: int
     newest_save: int
-    restart_s: float
+    crashed_ns: int
+    resumed_ns: int
+
+    @property
+    def restart_s(self) -> float:
+        """Seconds from the crash to the first step after it."""
+        return (self.resumed_ns - self.crashed_ns) / 1e9
 
     @property
     def lost_steps(self) -> int:
@@ -130,8 +136,7 @@ def crashes(run: Run) -> list[Crash]:
     for attempt in attempts(run):
         if attempt.first_step is not None:
             if before is not None:
-                seconds = (attempt.started_ns - before.ended_ns) / 1e9
-                found.append(Crash(before.steps_done, attempt.first_step, saved, seconds))
+                found.append(Crash(before.steps_done, attempt.first_step, saved, before.ended_ns, attempt.started_ns))
             before = attempt
         saved = max([saved, *_complete_saves(attempt)])
     return found

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .measures import Quantity, clock_offsets, train_steps, union_ns
+from .clocks import one_clock
+from .measures import Quantity, train_steps, union_ns
 from .schema import RankLog, Record, Run, Span, Step
 
 WARM_UP = 2
@@ -22,7 +23,6 @@ ENOUGH = 6
 """Steps to judge by."""
 
 WINDOW_MS = 50.0
-ONE_CLOCK_NS = 5_000_000_000
 
 
 def amdahl(share: float, ranks: int) -> float:
@@ -219,19 +219,12 @@ def _merged(spans) -> list[tuple[int, int]]:
     return merged
 
 
-def one_clock(run: Run) -> bool:
-    """Whether all ranks stamped one clock: those of one machine do, and left the common barrier at about one time."""
-    return bool(np.ptp(clock_offsets(run)) < ONE_CLOCK_NS)
-
-
 def fetches(run: Run) -> list[list[Span]]:
     """By rank: the fetches of its judged steps, on one time axis."""
-    offsets = np.zeros(run.world_size, np.int64) if one_clock(run) else clock_offsets(run)
-    found = []
-    for log, offset in zip(run.ranks, offsets, strict=True):
-        spans = [span for step in judged_steps(log) for span in step.spans if span.name == "fetch" and span.lane == "data"]
-        found.append([Span(s.name, s.lane, s.start_ns - int(offset), s.end_ns - int(offset)) for s in spans])
-    return found
+    return [
+        [span for step in judged_steps(log) for span in step.spans if span.name == "fetch" and span.lane == "data"]
+        for log in run.ranks
+    ]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from .measures import clock_offsets, train_steps
+from .measures import train_steps
 from .schema import RankLog, Run, Span, Step
 
 Interval = tuple[int, int]
@@ -270,14 +270,6 @@ def buckets(run: Run, step: Step | None = None) -> Buckets | None:
     return None
 
 
-def aligned_offsets(run: Run) -> np.ndarray:
-    """By rank: nanoseconds to subtract from its times. Ranks of one machine share its clock; others share a barrier."""
-    clocks = {ddp_fact(log, "clock_id") for log in run.ranks}
-    if len(clocks) == 1 and None not in clocks:
-        return np.zeros(run.world_size, dtype=np.int64)
-    return clock_offsets(run)
-
-
 @dataclass(frozen=True)
 class Arrivals:
     """When each rank came to each collective of one backward pass, in seconds from the first rank's backward.
@@ -305,8 +297,8 @@ class Arrivals:
 
 
 def arrivals(run: Run) -> list[Arrivals]:
-    """The arrivals of each reduction after the warm-up, clocks aligned; passes that ranks saw differently are left out."""
-    offsets, found = aligned_offsets(run), []
+    """The arrivals of each reduction after the warm-up; passes that ranks saw differently are left out."""
+    found = []
     for of_ranks in measured_steps(run):
         number_of = [step.series.get("bucket_pass", []) for step in of_ranks]
         if not number_of[0] or any(numbers != number_of[0] for numbers in number_of):
@@ -317,7 +309,6 @@ def arrivals(run: Run) -> list[Arrivals]:
             at = np.array(number_of[0]) == number
             ready = np.array([np.array(step.series["bucket_ready_ns"], dtype=np.int64)[at] for step in of_ranks])
             begin = np.array([step.series["backward_start_ns"][number] for step in of_ranks], dtype=np.int64)
-            ready, begin = ready - offsets[:, None], begin - offsets
             first = begin.min()
             found.append(Arrivals(of_ranks[0].step, (begin - first) / 1e9, (ready - first) / 1e9))
     return found

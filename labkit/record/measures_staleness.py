@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from .delay import MAX_DELAY, stability_limit, staleness_sum
-from .measures import Quantity, clock_offsets, train_steps, union_ns, weights_equal, weights_gap
+from .measures import Quantity, train_steps, union_ns, weights_equal, weights_gap
 from .schema import Record, Run, Step
 from .spread import Slow
 
@@ -73,22 +73,22 @@ class Pushes:
 
 def pushes(run: Run) -> Pushes | None:
     """The run's gradients; None where versions were not recorded."""
-    found: list[tuple[int, int, Step]] = []
-    for (rank, log), offset in zip(enumerate(run.ranks), clock_offsets(run).tolist(), strict=True):
+    found: list[tuple[int, Step]] = []
+    for rank, log in enumerate(run.ranks):
         for step in log.steps:
             if {"version_pulled", "version_pushed"} <= step.scalars.keys():
-                found.append((rank, offset, step))
+                found.append((rank, step))
     if not found:
         return None
-    found.sort(key=lambda one: (one[2].scalar("version_pushed"), one[0]))
-    begun = np.array([step.start_ns - offset for _, offset, step in found], dtype=np.float64)
-    applied = np.array([step.end_ns - offset for _, offset, step in found], dtype=np.float64)
+    found.sort(key=lambda one: (one[1].scalar("version_pushed"), one[0]))
+    begun = np.array([step.start_ns for _, step in found], dtype=np.float64)
+    applied = np.array([step.end_ns for _, step in found], dtype=np.float64)
     return Pushes(
-        rank=np.array([rank for rank, _, _ in found]),
-        pulled=np.array([int(step.scalar("version_pulled")) for _, _, step in found]),
-        pushed=np.array([int(step.scalar("version_pushed")) for _, _, step in found]),
-        loss=np.array([step.scalar("loss_local") if "loss_local" in step.scalars else np.nan for _, _, step in found]),
-        samples=np.array([step.scalar("batch_samples") if "batch_samples" in step.scalars else 0 for _, _, step in found]),
+        rank=np.array([rank for rank, _ in found]),
+        pulled=np.array([int(step.scalar("version_pulled")) for _, step in found]),
+        pushed=np.array([int(step.scalar("version_pushed")) for _, step in found]),
+        loss=np.array([step.scalar("loss_local") if "loss_local" in step.scalars else np.nan for _, step in found]),
+        samples=np.array([step.scalar("batch_samples") if "batch_samples" in step.scalars else 0 for _, step in found]),
         begun_s=(begun - begun.min()) / 1e9,
         applied_s=(applied - begun.min()) / 1e9,
     )

@@ -21,6 +21,7 @@ import numpy as np
 from ..errors import UnknownName, UsageError
 from ..words import plural
 from .batches import as_ints, digest_rows, digest_tensors, samples_and_ids
+from .clocks import clock_id
 from .schema import LANES, SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class Probe:
             backend=backend,
             threads=threads,
             barrier_ns=_now() if barrier_ns is None else barrier_ns,
+            clock=clock_id(),
         )
         _check_head(self._head)
         self._on_step = on_step

@@ -1,8 +1,9 @@
 """The lines of a rank's file, and the nouns above them: Run, Record, Provenance.
 
 A rank writes JSON lines: one `Head`, a `Step` for each step, `Event`s and `Digest`s where they happen, one `End` if it
-finished. Times are nanoseconds of the rank's monotonic clock; `Head.barrier_ns` was stamped by all ranks as they left
-one barrier, which is what aligns the clocks of several hosts.
+finished. Times are nanoseconds of the rank's monotonic clock, which `Head.clock` names: ranks of one machine share it.
+`Head.barrier_ns` was stamped by all ranks as they left one barrier, which is what aligns the clocks of several machines
+(`clocks`, as a record is read).
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Head(msgspec.Struct, frozen=True, tag="head", tag_field="kind"):
     barrier_ns: Nanoseconds
     facts: Named[Value] = {}
     """What the program declares of itself: dataset_size, batch_size, workers and the like."""
+    clock: str = ""
+    """The monotonic clock that its times are of, the same for all ranks of one machine; "" in older records."""
 
 
 class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):

@@ -22,6 +22,7 @@ from ..errors import RecordError, shown
 from ..words import plural, printable
 from .baseline import Baseline
 from .bounds import MAX_RANKS, MAX_RECORD_JSON_BYTES, MAX_ROLE, MAX_ROLES, MAX_RUN_BYTES, Int, Name, Named, Value
+from .clocks import on_one_clock
 from .files import read_regular
 from .load import Load
 from .rank_files import began, head_of, rank_file, read_arrays, read_rank
@@ -179,7 +180,8 @@ def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:
                 "the whole folder, give each probe its world_size, or run again"
             )
     earlier = tuple(_read_attempt(folder, len(logs), attempt) for attempt in range(attempts - 1))
-    return Run(role, tuple(logs), wall_s, attempts, read_arrays(rank_file(folder, 0, logs[0].head.attempt)), earlier)
+    arrays = read_arrays(rank_file(folder, 0, logs[0].head.attempt))
+    return on_one_clock(Run(role, tuple(logs), wall_s, attempts, arrays, earlier))
 
 
 def _count_ranks(folder: Path) -> int:

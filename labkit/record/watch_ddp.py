@@ -18,10 +18,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import xxhash
 
 from .probe import Probe
 from .schema import Lane
@@ -115,7 +112,6 @@ class DDPWatch:
             ddp_world_size=ddp.process_group.size(),
             ddp_buckets_seen=self.seen,
             ddp_timed=self._timed,
-            clock_id=clock_id(),
         )
         try:
             self._probe.declare(**facts)
@@ -323,17 +319,6 @@ class DDPWatch:
         if self._own_step:
             self._probe.end_step()
             self._own_step = False
-
-
-def clock_id() -> str:
-    """What the monotonic clock of this process is shared with: one boot of one machine, as a short hash."""
-    import socket
-
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        boot = socket.gethostname()
-    return xxhash.xxh3_64_hexdigest(boot.encode())[:8]
 
 
 def _name(hook: Any) -> str:

@@ -1,7 +1,9 @@
 """A record as a Chrome trace: a JSON object that Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-A process is a rank of a launch, a thread a lane of it; collectives that are under way together get threads of their own,
-since events of one thread must not overlap in part. Times are microseconds from the first event of all, ranks aligned.
+A process is a rank in one attempt of a launch, a thread a lane of it; collectives that are under way together get threads
+of their own, since events of one thread must not overlap in part. Where a launch was restarted, the steps that a later
+attempt did again are marked as lost, and a process of its own shows the time from each crash to the next step. Times are
+microseconds from the first event of all, all ranks and attempts on one clock.
 The format: "Trace Event Format" by the Chromium project.
 """
 
@@ -11,27 +13,32 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..record.measures_overlap import aligned_offsets
-from ..record.schema import LANES, RankLog, Record, Run, Span
+from ..record.measures_crash import Crash, crashes, steps_that_count
+from ..record.schema import LANES, RankLog, Record, Run, Span, Step
 
 STEPS_THREAD = 0
 THREADS_A_LANE = 100
 """Threads set aside for each lane: its first, and those for spans that overlap."""
 
-ROLE_SPACE = 10_000
-"""Process numbers set aside for each launch."""
-
 
 def chrome_trace(record: Record) -> dict[str, Any]:
-    """Every launch, rank, step, span, scalar and event of a record, as one JSON object of numbers and text."""
+    """Every launch, attempt, rank, step, span, scalar and event of a record, as one JSON object of numbers and text."""
     named: list[dict] = []
     timed: list[dict] = []
-    for number, (role, run) in enumerate(_in_order(record.runs)):
-        offsets = aligned_offsets(run)
-        for log, offset in zip(run.ranks, offsets, strict=True):
-            pid = number * ROLE_SPACE + log.head.rank
-            named += _process(pid, role, log, number)
-            timed += _of_rank(pid, log, int(offset), named)
+    pid = 0
+    for role, run in _in_order(record.runs):
+        counting = steps_that_count(run) if run.earlier else {}
+        for number, logs in enumerate((*run.earlier, run.ranks)):
+            for log in logs:
+                pid += 1
+                named += _process(pid, _name(role, log, number, run), role, log)
+                timed += _of_rank(pid, log, named, counting.get(log.head.rank))
+        restarts = crashes(run) if run.earlier else []
+        if restarts:
+            pid += 1
+            name = "restarts" if role == "variant" else f"{role}, restarts"
+            named += [*_named_process(pid, name), *_thread(pid, STEPS_THREAD, "from the crash to the next step")]
+            timed += [_restart(pid, crash) for crash in restarts]
     origin = min((event["ts"] for event in timed), default=0)
     for event in timed:
         event["ts"] = (event["ts"] - origin) / 1000
@@ -50,15 +57,30 @@ def _in_order(runs: dict[str, Run]) -> list[tuple[str, Run]]:
     return sorted(runs.items(), key=lambda item: item[0] != "variant")
 
 
-def _process(pid: int, role: str, log: RankLog, number: int) -> list[dict]:
+def _name(role: str, log: RankLog, number: int, run: Run) -> str:
+    """A rank's, with its attempt where there were several."""
     name = f"rank {log.head.rank}" if role == "variant" else f"{role}, rank {log.head.rank}"
+    return name if not run.earlier else f"{name}, attempt {number + 1} of {len(run.earlier) + 1}"
+
+
+def _process(pid: int, name: str, role: str, log: RankLog) -> list[dict]:
     facts = {"role": role, "host": log.head.host, "device": log.head.device, "pid": log.head.pid}
     return [
-        _meta("process_name", pid, name=name),
+        *_named_process(pid, name),
         _meta("process_labels", pid, labels=", ".join(f"{key} {value}" for key, value in facts.items())),
-        _meta("process_sort_index", pid, sort_index=number * ROLE_SPACE + log.head.rank),
         *_thread(pid, STEPS_THREAD, "steps"),
     ]
+
+
+def _named_process(pid: int, name: str) -> list[dict]:
+    return [_meta("process_name", pid, name=name), _meta("process_sort_index", pid, sort_index=pid)]
+
+
+def _restart(pid: int, crash: Crash) -> dict:
+    """From a crash to the first step after it."""
+    told = {"steps_done": crash.done, "resumed_at": crash.resumed_at, "lost_steps": crash.lost_steps}
+    name = f"restart: {crash.lost_steps} steps lost"
+    return _complete(name, "restart", pid, STEPS_THREAD, crash.crashed_ns, crash.resumed_ns - crash.crashed_ns, told)
 
 
 def _meta(what: str, pid: int, tid: int = 0, **args: Any) -> dict:
@@ -69,32 +91,40 @@ def _thread(pid: int, tid: int, name: str) -> list[dict]:
     return [_meta("thread_name", pid, tid, name=name), _meta("thread_sort_index", pid, tid, sort_index=tid)]
 
 
-def _of_rank(pid: int, log: RankLog, offset: int, named: list[dict]) -> list[dict]:
-    """One rank's events, times in nanoseconds still."""
+def _of_rank(pid: int, log: RankLog, named: list[dict], counting: dict[int, Step] | None) -> list[dict]:
+    """One rank's events, times in nanoseconds still.
+
+    Args:
+        counting: the rank's steps that no later attempt did again; None where there was one attempt.
+    """
     found: list[dict] = []
     ends: dict[int, int] = {}
     for step in log.steps:
-        start, length = step.start_ns - offset, step.end_ns - step.start_ns
-        args = {"step": step.step, "epoch": step.epoch, **step.counts, **_finite(step.scalars)}
-        found.append(_complete(f"step {step.step}", "step", pid, STEPS_THREAD, start, length, args))
+        found.append(_step(pid, step, lost=counting is not None and counting.get(step.step) is not step))
         for span in sorted(step.spans, key=lambda span: (span.start_ns, -span.end_ns)):
             tid = _free_thread(span, ends)
             if tid not in ends:
                 again = (tid - 1) % THREADS_A_LANE
                 named += _thread(pid, tid, span.lane if not again else f"{span.lane} {again + 1}")
             ends[tid] = max(span.end_ns, span.start_ns)
-            found.append(
-                _complete(
-                    span.name, span.lane, pid, tid, span.start_ns - offset, span.end_ns - span.start_ns, {"step": step.step}
-                )
-            )
+            length = span.end_ns - span.start_ns
+            found.append(_complete(span.name, span.lane, pid, tid, span.start_ns, length, {"step": step.step}))
         for name, value in _finite(step.scalars).items():
-            found.append({"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": step.end_ns - offset, "args": {name: value}})
+            found.append({"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": step.end_ns, "args": {name: value}})
     for event in log.events:
         args = {"step": event.step, **{key: _plain(value) for key, value in event.fields.items()}}
-        at = event.time_ns - offset
-        found.append({"ph": "i", "s": "p", "name": event.name, "cat": "event", "pid": pid, "tid": 0, "ts": at, "args": args})
+        place = {"pid": pid, "tid": 0, "ts": event.time_ns}
+        found.append({"ph": "i", "s": "p", "name": event.name, "cat": "event", **place, "args": args})
     return found
+
+
+def _step(pid: int, step: Step, lost: bool) -> dict:
+    args = {"step": step.step, "epoch": step.epoch, **step.counts, **_finite(step.scalars)}
+    length = step.end_ns - step.start_ns
+    if not lost:
+        return _complete(f"step {step.step}", "step", pid, STEPS_THREAD, step.start_ns, length, args)
+    name = f"step {step.step}, lost: done again after the restart"
+    return _complete(name, "lost step", pid, STEPS_THREAD, step.start_ns, length, args)
 
 
 def _complete(name: str, category: str, pid: int, tid: int, start: int, length: int, args: dict) -> dict:

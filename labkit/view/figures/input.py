@@ -11,13 +11,12 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from ...errors import UsageError
-from ...record.measures import clock_offsets, names_of
+from ...record.measures import names_of
 from ...record.measures_input import (
     WINDOW_MS,
     Waits,
     amdahl,
     free_running,
-    one_clock,
     samples_per_s,
     saw_tooth,
     share_alone,
@@ -48,24 +47,23 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
         run = record.run
         if not any(log.steps for log in run.ranks):
             raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
-        offsets = np.zeros(run.world_size) if one_clock(run) else clock_offsets(run)
-        origin = min(log.steps[0].start_ns - offset for log, offset in zip(run.ranks, offsets, strict=True) if log.steps)
-        ends = [log.steps[-1].end_ns - offset - origin for log, offset in zip(run.ranks, offsets, strict=True) if log.steps]
+        origin = min(log.steps[0].start_ns for log in run.ranks if log.steps)
+        ends = [log.steps[-1].end_ns - origin for log in run.ranks if log.steps]
         whole = max(ends) / 1e9
-        begins = [(step.start_ns - offsets[0] - origin) / 1e9 for step in _epoch_starts(record)]
+        begins = [(step.start_ns - origin) / 1e9 for step in _epoch_starts(record)]
         first = max(0.0, min(begins[0] - SECONDS / 2, whole - SECONDS)) if begins else 0.0
         for begin in begins:
             axis.axvline(begin, color=palette.GREY, linewidth=1, linestyle=":")
-        for rank, (log, offset) in enumerate(zip(run.ranks, offsets, strict=True)):
+        for rank, log in enumerate(run.ranks):
             times, shares = saw_tooth(log)
-            shift = (log.steps[0].start_ns - offset - origin) / 1e9 if log.steps else 0.0
+            shift = (log.steps[0].start_ns - origin) / 1e9 if log.steps else 0.0
             shown = (times + shift >= first - 0.05) & (times + shift <= first + SECONDS + 0.05)
             base = rank + 0.78
             axis.fill_between((times + shift)[shown], base, base - 0.7 * np.clip(shares, 0, 1)[shown], step="mid",
                               color=palette.BLUE, alpha=0.85, linewidth=0)  # fmt: skip
             axis.axhline(base - 0.7, color=palette.LIGHT, linewidth=0.6, zorder=0)
             bars = [
-                ((span.start_ns - offset - origin) / 1e9, (span.end_ns - span.start_ns) / 1e9)
+                ((span.start_ns - origin) / 1e9, (span.end_ns - span.start_ns) / 1e9)
                 for step in log.steps
                 for span in step.spans
                 if span.name == "fetch"

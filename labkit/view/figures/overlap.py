@@ -10,7 +10,6 @@ from ...errors import UsageError
 from ...record.measures import names_of
 from ...record.measures_overlap import (
     Exposure,
-    aligned_offsets,
     exposure,
     is_alone,
     longest_s,
@@ -104,16 +103,15 @@ def _chosen(record: Record, step: int | str | None, name: str) -> tuple[list[tup
 
 def _draw_steps(axis, record: Record, steps: list[tuple[Step, ...]], *, whole: bool, numbers: bool) -> float:
     """Draw every rank's spans; returns the width in ms."""
-    offsets = aligned_offsets(record.run)
-    origin = min(int(step.start_ns - offset) for of_ranks in steps for step, offset in zip(of_ranks, offsets, strict=True))
+    origin = min(step.start_ns for of_ranks in steps for step in of_ranks)
     width = 0.0
     for of_ranks in steps:
-        for rank, (step, offset) in enumerate(zip(of_ranks, offsets, strict=True)):
-            begin, end = ((time - offset - origin) / 1e6 for time in (step.start_ns, step.end_ns))
+        for rank, step in enumerate(of_ranks):
+            begin, end = ((time - origin) / 1e6 for time in (step.start_ns, step.end_ns))
             width = max(width, end)
             for edge in (begin, end):
                 axis.plot([edge, edge], [rank + 0.04, rank + 0.96], color=palette.LIGHT, linewidth=0.8, zorder=0)
-            _draw_spans(axis, rank, step, int(offset) + origin, whole, numbers)
+            _draw_spans(axis, rank, step, origin, whole, numbers)
     axis.set_ylim(record.run.world_size, 0)
     axis.set_yticks(
         np.arange(record.run.world_size) + 0.5, [f"rank {rank}" for rank in range(record.run.world_size)], fontsize=9

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from ...errors import UsageError
-from ...record.measures import Reads, clock_offsets, dataset_size, first_epoch, lane_shares, names_of
+from ...record.measures import Reads, dataset_size, first_epoch, lane_shares, names_of
 from ...record.measures_loss import loss_curve
 from ...record.schema import Record
 from .. import palette
@@ -164,20 +164,19 @@ def timeline(*records: Record) -> Picture:
     words = []
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
         run = record.run
-        offsets = clock_offsets(run)
         skip = 1 if min(len(log.steps) for log in run.ranks) > TIMELINE_STEPS else 0  # the first step builds the buckets
         shown = [log.steps[skip : skip + TIMELINE_STEPS] for log in run.ranks]
         if not any(shown):
             raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
-        origin = min(steps[0].start_ns - offset for steps, offset in zip(shown, offsets, strict=True) if steps)
-        for rank, (steps, offset) in enumerate(zip(shown, offsets, strict=True)):
+        origin = min(steps[0].start_ns for steps in shown if steps)
+        for rank, steps in enumerate(shown):
             for step in steps:
-                start = (step.start_ns - offset - origin) / 1e6
+                start = (step.start_ns - origin) / 1e6
                 axis.plot([start, start], [rank + 0.08, rank + 0.92], color=palette.LIGHT, linewidth=0.8, zorder=0)
                 for span in step.spans:
                     comm = span.lane == "comm"
                     axis.broken_barh(
-                        [((span.start_ns - offset - origin) / 1e6, (span.end_ns - span.start_ns) / 1e6)],
+                        [((span.start_ns - origin) / 1e6, (span.end_ns - span.start_ns) / 1e6)],
                         (rank + (0.55 if comm else 0.12), 0.33 if comm else 0.4),
                         facecolor=palette.SPAN_COLOUR.get(span.name, palette.PURPLE),
                         hatch=palette.SPAN_HATCH.get(span.name, ""),

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from labkit.detect import detector
+from labkit.record.clocks import on_one_clock
 from labkit.record.schema import Step
 
 from ..builders import record_of
@@ -238,7 +239,7 @@ def test_lateness_that_varies_by_more_than_itself_may_be_chance():
 
 
 def test_ranks_of_several_machines_are_compared_by_their_barrier():
-    """Head.barrier_ns of rank r is 1000·r ns in these records; a clock of its own is 5 s ahead here."""
+    """A clock of its own is 5 s ahead here, and named."""
     steps = _one_late(2, 1, 200)
     found = record(steps)
     own = found.run.ranks[1]
@@ -255,7 +256,7 @@ def test_ranks_of_several_machines_are_compared_by_their_barrier():
     facts = own.head.facts | {"clock_id": "another"}
     head = msgspec.structs.replace(own.head, barrier_ns=own.head.barrier_ns + ahead, facts=facts)
     moved = msgspec.structs.replace(own, head=head, steps=shifted)
-    run = msgspec.structs.replace(found.run, ranks=(found.run.ranks[0], moved))
+    run = on_one_clock(msgspec.structs.replace(found.run, ranks=(found.run.ranks[0], moved)))
     judged = verdict("late-rank", record_of(run))
     assert judged.status == "found" and "rank 1 comes 200 ms later" in judged.cause
 

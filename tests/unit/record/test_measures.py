@@ -209,10 +209,6 @@ def test_the_loss_of_a_global_batch_is_weighted_by_samples():
     assert curve.time_s.tolist() == [100e-9, 200e-9]
 
 
-def test_clock_offsets_put_the_common_barrier_at_zero():
-    assert measures.clock_offsets(run_of([[[], [], []]])).tolist() == [0, 1000, 2000]
-
-
 def with_weights(values, hashes) -> Run:
     logs = tuple(RankLog(head(), (), digests={} if h is None else {"weights": h}) for h in hashes)
     return Run("variant", logs, 1.0, arrays={} if values is None else {"weights": np.array(values)})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from labkit.record import measures_input as m
+from labkit.record.clocks import on_one_clock, one_clock
 
 from ..input_runs import MS, log_of, queue, record, run_of, steady
 
@@ -98,11 +99,11 @@ def test_ranks_on_machines_of_their_own_are_aligned_by_the_barrier():
     far = 3_600_000_000_000
     logs = [log_of([20.0] * 10, 5.0, rank=0, world_size=2, barrier_ns=0),
             log_of([20.0] * 10, 5.0, rank=1, world_size=2, barrier_ns=far, start_ms=far / MS)]  # fmt: skip
-    run = run_of(*logs)
-    assert not m.one_clock(run) and m.most_inside(run, "fetch") is None
+    run = on_one_clock(run_of(*logs))
+    assert not one_clock(run) and m.most_inside(run, "fetch") is None
     one, other = m.fetches(run)
     assert [span.start_ns for span in one] == [span.start_ns for span in other]
-    assert m.one_clock(steady(20, 5, ranks=3))
+    assert one_clock(steady(20, 5, ranks=3))
 
 
 def test_most_inside_counts_those_that_are_in_at_one_moment():

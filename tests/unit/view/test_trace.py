@@ -10,6 +10,7 @@ import pytest
 from labkit.record.schema import Event
 from labkit.view.trace import chrome_trace
 
+from ..crash_records import Attempt, crash_record, run_of_attempts
 from ..detect.overlap_readings import ddp_step, run_of, same_on
 from ..detect.overlap_readings import record as overlap_record
 
@@ -98,3 +99,28 @@ def test_records_of_other_labs_can_be_traced_too(fixture, request):
 
 def test_a_record_without_steps_is_a_trace_of_names():
     check_format({**traced(overlap_record(same_on(1))), "traceEvents": traced(overlap_record([[], []]))["traceEvents"]})
+
+
+def test_a_crash_is_traced_with_all_attempts_the_lost_steps_and_the_gap_of_the_restart():
+    run = run_of_attempts(Attempt(0, 13, saves=(5, 10)), Attempt(10, 16, killed=1), Attempt(10, 20, killed=None))
+    trace = traced(crash_record(run))
+    check_format(trace)
+    pids = {e["args"]["name"]: e["pid"] for e in trace["traceEvents"] if e["name"] == "process_name"}
+    assert list(pids) == [f"rank {r}, attempt {a} of 3" for a in (1, 2, 3) for r in (0, 1)] + ["restarts"]
+
+    def steps(name, category):
+        of = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == pids[name] and e["cat"] == category]
+        return [e["args"]["step"] for e in of]
+
+    for rank in (0, 1):
+        assert steps(f"rank {rank}, attempt 1 of 3", "step") == list(range(10))
+        assert steps(f"rank {rank}, attempt 1 of 3", "lost step") == [10, 11, 12]
+        assert steps(f"rank {rank}, attempt 2 of 3", "lost step") == list(range(10, 16))
+        assert steps(f"rank {rank}, attempt 3 of 3", "step") == list(range(10, 20))
+    gaps = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == pids["restarts"]]
+    assert [gap["args"]["lost_steps"] for gap in gaps] == [3, 6]
+
+    def begins(name):
+        return min(e["ts"] for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == pids[name])
+
+    assert [gap["ts"] + gap["dur"] for gap in gaps] == [begins(f"rank 0, attempt {n} of 3") for n in (2, 3)]
