@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_FIELDS = ("pid", "started_ticks", "attempt", "state", "step", "total_steps", "faults", "returned_ns", "errno")
+_FIELDS = ("pid", "started_ticks", "attempt", "state", "step", "total_steps", "together", "faults", "returned_ns", "errno")
 _WORD = 8
 _ROW = len(_FIELDS) * _WORD
 _HEADER = _WORD  # the stop flag
@@ -38,7 +38,8 @@ class Row:
     """One rank's row.
 
     `started_ticks` with `pid` names the process beyond doubt: pids are reused. `faults` counts those that fired, in all
-    attempts together. `errno` says why a rank that failed could not leave its error behind; 0 where it could.
+    attempts together. `together` is 1 where `total_steps` counts the steps of all ranks, whoever makes them. `errno` says
+    why a rank that failed could not leave its error behind; 0 where it could.
     """
 
     pid: int
@@ -47,6 +48,7 @@ class Row:
     state: RankState
     step: int
     total_steps: int
+    together: int
     faults: int
     returned_ns: int
     errno: int

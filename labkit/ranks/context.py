@@ -32,7 +32,8 @@ class RankContext:
         probe: this rank's probe.
         network: the hosts of one machine and the links between them, if the run was given such.
         store: where the server is that all ranks read from, if the plan has one.
-        expect_steps: tell the progress bar how many steps are to come.
+        expect_steps: tell the progress bar how many steps this rank will make in all; with `together=True` how many all
+            ranks will make, where each takes of them as many as it can.
         reached: say that the program came to a point of this name, where a planned fault may wait for it.
     """
 
@@ -47,7 +48,7 @@ class RankContext:
     seed: int
     folder: Path
     probe: Probe
-    expect_steps: Callable[[int], None]
+    expect_steps: Callable[..., None]
     network: Network | None = None
     store: StoreAddress | None = None
     reached: Callable[[str], None] = field(default=lambda _point: None)

@@ -244,9 +244,9 @@ def make_context(
         on_step=on_step,
     )
 
-    def expect_steps(total: int) -> None:
+    def expect_steps(total: int, together: bool = False) -> None:
         if board is not None:
-            board.put(rank, total_steps=total)
+            board.put(rank, total_steps=total, together=together)
 
     context = RankContext(
         rank=rank,

@@ -45,20 +45,32 @@ class Progress:
 
     Attributes:
         steps: steps begun, by rank.
-        total_steps: what the slowest-counting rank said it will do; 0 while unknown.
+        total_steps: what a rank will do, as the one that counts most said; 0 while unknown.
+        together: whether these are the steps of all ranks together: each takes of them as many as it can.
         running: ranks that have joined.
         elapsed_s: since the launch.
+        attempt: 0, and one more for each restart.
     """
 
     steps: tuple[int, ...]
     total_steps: int
     running: int
     elapsed_s: float
+    together: bool = False
+    attempt: int = 0
 
     @property
     def fraction(self) -> float:
         """Share of all ranks' steps begun, 0 to 1."""
-        return sum(self.steps) / (len(self.steps) * self.total_steps) if self.total_steps else 0.0
+        planned = self.total_steps * (1 if self.together else len(self.steps))
+        return sum(self.steps) / planned if planned else 0.0
+
+    @property
+    def said(self) -> str:
+        """How far it is, as words: "step 14 of 60", with the attempt after a restart."""
+        begun = sum(self.steps) if self.together else max(self.steps)
+        step = f"step {begun} of {self.total_steps or '?'}"
+        return step + (" of all ranks" if self.together else "") + (f", attempt {self.attempt + 1}" if self.attempt else "")
 
 
 @dataclass(frozen=True)
@@ -308,4 +320,6 @@ def _progress(board: Board, elapsed_s: float) -> Progress:
         total_steps=max(row.total_steps for row in rows),
         running=sum(row.state >= RankState.RUNNING for row in rows),
         elapsed_s=elapsed_s,
+        together=any(row.together for row in rows),
+        attempt=max(row.attempt for row in rows),
     )

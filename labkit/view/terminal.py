@@ -142,7 +142,7 @@ def progress_bar(console: Console) -> Iterator[Any]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("step {task.fields[steps]}"),
+        TextColumn("{task.fields[steps]}"),
         TimeElapsedColumn(),
         console=console,
         transient=True,
@@ -154,7 +154,6 @@ def progress_bar(console: Console) -> Iterator[Any]:
             if role not in tasks:
                 label = _ROLE.get(role.split("-")[0], f"{role} process, to compare").format(len(progress.steps))
                 tasks[role] = bar.add_task(label, total=1.0, steps="…")
-            steps = f"{max(progress.steps)} of {progress.total_steps or '?'}"
-            bar.update(tasks[role], completed=progress.fraction, steps=steps)
+            bar.update(tasks[role], completed=progress.fraction, steps=progress.said)
 
         yield on_progress

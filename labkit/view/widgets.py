@@ -214,8 +214,8 @@ class Panel:
         if not progress.running:
             self._state.value = f"{what}starting {plural(len(progress.steps), 'rank')} …"
             return
-        step = f"step {max(progress.steps)} of {progress.total_steps or '?'}"
-        self._state.value = f"{what}{plural(progress.running, 'rank')} running, {step}, {progress.elapsed_s:.1f} s"
+        ranks = plural(progress.running, "rank")
+        self._state.value = f"{what}{ranks} running, {progress.said}, {progress.elapsed_s:.1f} s"
 
     def _shown_settings(self) -> dict[str, Any] | None:
         if self.record is None:

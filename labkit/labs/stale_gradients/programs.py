@@ -114,7 +114,10 @@ def train(context: RankContext) -> None:
         straggler=task.config.straggler,
         loop_where=_where(task.loop),
     )
-    context.expect_steps(task.config.steps)
+    if task.loop is synchronous:
+        context.expect_steps(task.config.steps)
+    else:  # a fast worker pushes more often than a slow one
+        context.expect_steps(task.config.steps * context.world_size, together=True)
     if task.loop is synchronous:
         worker.trail = Trail(worker.model, task.config.steps) if context.rank == 0 else None
         synchronous(worker, optimizer, task.config.steps)
