@@ -60,6 +60,17 @@ def peak_bytes(run: Run) -> np.ndarray | None:
     return np.array(peaks) if len(peaks) == run.world_size else None
 
 
+def kept_at_peak(run: Run) -> np.ndarray | None:
+    """Bytes that each rank kept when it kept the most [ranks, categories]; None where that was not looked at.
+
+    An older record says how much, and not of what: its peak is of no category, and None.
+    """
+    found = [event.fields for log in run.ranks for event in _events(log, "peak") if CATEGORIES[0] in event.fields]
+    if len(found) != run.world_size:
+        return None
+    return np.array([[int(fields.get(category, 0)) for category in CATEGORIES] for fields in found])
+
+
 def own_account(run: Run) -> list[dict[str, int]]:
     """By rank: what the implementation's own partition says that it keeps after a backward pass."""
     return [
@@ -207,6 +218,7 @@ def paper_bytes(run: Run) -> float | None:
 
 
 COUNTED_AS = {
+    ("ddp-default", "buffers"): "the buckets: a second copy of the gradients (gradient_as_bucket_view=False)",
     ("zero1", "optimizer_state"): "state divided by whole tensors, not evenly",
     ("fsdp2-no-reshard", "parameters"): "weights are divided too, between steps",
     ("deepspeed-1", "gradients"): "gradients are divided already; whole tensors at the borders of shares",

@@ -64,7 +64,8 @@ def _deepspeed(stage: int, gathers: int, all_reduces: int, reduce_scatters: int,
 STRATEGIES = {
     strategy.name: strategy
     for strategy in (
-        _torch("ddp", 0, 0, 1, 0, "DistributedDataParallel: every rank keeps everything"),
+        _torch("ddp", 0, 0, 1, 0, "DistributedDataParallel, gradients kept in its buckets: every rank keeps everything"),
+        _torch("ddp-default", 0, 0, 1, 0, "DistributedDataParallel as it comes: gradients and buckets, a copy each"),
         _torch("zero1", 1, 1, 1, 0, "ZeroRedundancyOptimizer: optimizer state divided by whole tensors"),
         _torch("fsdp2-no-reshard", 2, 1, 0, 1, "FSDP2, weights stay gathered from forward to backward"),
         _torch("fsdp2-reshard", 3, 2, 0, 1, "FSDP2, weights are given up after use and gathered again"),
@@ -93,6 +94,7 @@ def expected_peak(name: str, params: float, largest_group: float, ranks: int, el
     share = params / ranks
     elements = {
         "ddp": 4 * params,
+        "ddp-default": 5 * params,
         "zero1": 2 * params + 2 * share,
         "fsdp2-no-reshard": 3 * share + params + max(share, largest_group),
         "fsdp2-reshard": 4 * share + 4 * largest_group,

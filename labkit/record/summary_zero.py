@@ -6,9 +6,12 @@ import numpy as np
 
 from .measures import Quantity
 from .measures_zero import (
+    CATEGORIES,
+    INSTANT_SAID,
     INSTANTS,
     fast_steps_s,
     kept,
+    kept_at_peak,
     leftovers,
     loss_gap,
     misses,
@@ -25,7 +28,7 @@ from .measures_zero import (
 from .schema import Record, Run
 from .strategies import STRATEGIES
 from .table import Table
-from .zero import DEVICES, GB, MODELS, STAGE_NAMES, fewest_ranks, state, what_if
+from .zero import DEVICES, GB, MODELS, RESERVE_GB, STAGE_NAMES, fewest_ranks, state, what_if
 
 
 def units(run: Run, num_bytes: float) -> float:
@@ -37,6 +40,49 @@ def units(run: Run, num_bytes: float) -> float:
 def psi(run: Run) -> float:
     """Number of parameters."""
     return float(run.fact("num_parameters", 0))  # pyright: ignore[reportArgumentType]
+
+
+def room(run: Run) -> float:
+    """Memory of a device, in bytes a parameter; 0 where the program declared none."""
+    return float(run.fact("room_bytes", 0)) / psi(run)  # pyright: ignore[reportArgumentType]
+
+
+def room_said(record: Record) -> str:
+    """The memory of a device as words, with how it was chosen."""
+    chosen = "as set" if record.config.get("room") else "made so that stage 2 just fits"
+    return f"memory of a device ({chosen})"
+
+
+def peak(run: Run) -> float | None:
+    """The most that a rank kept at any instant of a step, in bytes a parameter; None where it was not looked at."""
+    peaks, instants = peak_bytes(run), kept(run)
+    if peaks is not None:
+        return float(peaks.max()) / psi(run)
+    return max((float(rows.sum(axis=1).max()) for rows in instants.values()), default=0.0) / psi(run) or None
+
+
+AT_THE_PEAK = "the most\nat any instant"
+UNTOLD = "of no known category"
+
+
+def over_a_step(run: Run) -> dict[str, np.ndarray]:
+    """By instant, in the order of a step: bytes a parameter [ranks, CATEGORIES and UNTOLD]; last, when each kept the most.
+
+    The highest of its bars is `peak`.
+    """
+    instants = {INSTANT_SAID[instant]: kept(run)[instant] for instant in INSTANTS if instant in kept(run)}
+    peaks, at_peak = peak_bytes(run), kept_at_peak(run)
+    found = {said: np.pad(rows, ((0, 0), (0, 1))) / psi(run) for said, rows in instants.items()}
+    if at_peak is not None:
+        found[AT_THE_PEAK] = np.pad(at_peak, ((0, 0), (0, 1))) / psi(run)
+    elif peaks is not None:
+        found[AT_THE_PEAK] = np.pad(peaks[:, None], ((0, 0), (len(CATEGORIES), 0))) / psi(run)
+    return found
+
+
+def kept_after_backward(run: Run) -> float:
+    """What the rank that keeps most keeps after the backward pass, in bytes a parameter."""
+    return float(kept(run)["backward_end"].sum(axis=1).max()) / psi(run)
 
 
 def zero_measures(record: Record) -> dict[str, Quantity]:
@@ -61,14 +107,12 @@ def _measures(record: Record, run: Run) -> dict[str, Quantity]:
     paper, instants, peaks = paper_state(run), kept(run), peak_bytes(run)
     if paper is not None and "backward_end" in instants:
         found["kept_by_the_paper"] = Quantity(paper.total / psi(run), "bytes a parameter and rank", "quoted formula")
-        found["kept_after_backward"] = Quantity(
-            float(instants["backward_end"].sum(axis=1).mean()) / psi(run), "bytes a parameter, mean of ranks"
-        )
+        found["kept_after_backward"] = Quantity(kept_after_backward(run), "bytes a parameter, largest rank")
         found["own_account_missed_by"] = Quantity(sum(misses(run).values()), "bytes")
     if peaks is not None:
         found["peak"] = Quantity(float(peaks.max()) / psi(run), "bytes a parameter, largest rank")
-        found["room"] = Quantity(float(run.fact("room_bytes", 0)) / psi(run), "bytes a parameter")  # pyright: ignore
-        found["fits"] = Quantity(bool(peaks.max() <= float(run.fact("room_bytes", 0))))  # pyright: ignore
+        found["room"] = Quantity(room(run), "bytes a parameter")
+        found["fits"] = Quantity(bool(peaks.max() <= room(run) * psi(run)))
     found |= _traffic(run)
     found |= _times(record, run)
     gap = loss_gap(record, run)
@@ -141,6 +185,9 @@ def stage_table(record: Record) -> Table:
     left_out = next((str(run.fact("left_out")) for run in strategy_runs(record).values() if run.fact("left_out")), "")
     if left_out:
         notes.append(f"Left out: {left_out}.")
+    rooms = {f"{room(run):.2f}" for run in strategy_runs(record).values() if room(run)}
+    if rooms:
+        notes.append(f"fits: whether the peak is within the {room_said(record)}, {' or '.join(sorted(rooms))}.")
     notes.append(
         "kept, peak: bytes a parameter, of the largest rank; sent: a rank's, in units of Ψ(W-1)/W elements; times: ms."
     )
@@ -154,17 +201,16 @@ def stage_table(record: Record) -> Table:
 
 
 def _stage_row(record: Record, name: str, run: Run, fast: np.ndarray | None) -> tuple[str, ...]:
-    paper, instants, peaks = paper_state(run), kept(run), peak_bytes(run)
+    paper, instants = paper_state(run), kept(run)
     counted, steps, gap, by_paper = wire(run), timed_steps_s(run), loss_gap(record, run), paper_bytes(run)
-    after = instants.get("backward_end")
-    room = float(run.fact("room_bytes", 0))  # pyright: ignore[reportArgumentType]
+    space, most = room(run), peak(run)
     return (
         name,
         STAGE_NAMES[STRATEGIES[name].stage],
         f"{paper.total / psi(run):.2f}" if paper else "–",
-        f"{after.sum(axis=1).max() / psi(run):.2f}" if after is not None else "–",
-        f"{peaks.max() / psi(run):.2f}" if peaks is not None else "–",
-        ("yes" if peaks.max() <= room else "no") if peaks is not None and room else "–",
+        f"{kept_after_backward(run):.2f}" if "backward_end" in instants else "–",
+        f"{most:.2f}" if most is not None else "–",
+        ("yes" if most <= space else "no") if most is not None and space else "–",
         f"{units(run, by_paper):.2f}" if by_paper is not None else "–",
         f"{units(run, sent_bytes(run)):.2f}",
         f"{units(run, counted.rank_bytes):.2f}" if counted else "–",
@@ -194,8 +240,6 @@ def leftover_table(record: Record) -> Table:
 
 def instants_table(run: Run) -> Table:
     """Bytes a parameter by category at each instant of a step, of the largest rank."""
-    from .measures_zero import CATEGORIES, INSTANT_SAID
-
     rows = []
     for instant in INSTANTS:
         of_ranks = kept(run).get(instant)
@@ -207,7 +251,7 @@ def instants_table(run: Run) -> Table:
     return Table(f"{strategy_of(run)}: bytes a parameter", columns, tuple(rows), ("of the rank that keeps the most",))
 
 
-def what_if_table(memory_gb: float = 80.0, kept_as: str = "mixed Adam", reserve_gb: float = 0.0) -> Table:
+def what_if_table(memory_gb: float = 80.0, kept_as: str = "mixed Adam", reserve_gb: float = RESERVE_GB) -> Table:
     """The cheapest stage that fits, by model and number of devices; by formula, so simulated."""
     memory = {"memory_bytes": memory_gb * GB, "kept": kept_as, "reserve_bytes": reserve_gb * GB}
     found = what_if(**memory)
@@ -224,8 +268,8 @@ def what_if_table(memory_gb: float = 80.0, kept_as: str = "mixed Adam", reserve_
         rows.append((model, *cells, f"{fewest:,}" if fewest else "–"))
     notes = (
         f"Simulated, by the formulas of arXiv:1910.02054; {kept_as}; {memory_gb:g} GB a device, {reserve_gb:g} GB "
-        "of it set aside.",
-        "State alone: activations, buffers and fragments come on top. In brackets: what even ZeRO-3 would take.",
+        "of it set aside for activations, buffers and fragments.",
+        "Numbers are of the state alone. In brackets: what even ZeRO-3 would take.",
     )
     columns = ("model", *(str(devices) for devices in DEVICES), "fewest devices")
     return Table("The cheapest stage that fits, by number of devices", columns, tuple(rows), notes)

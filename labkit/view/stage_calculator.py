@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..record.zero import GB, RECIPES, STAGE_NAMES, cheapest, choices, fewest_ranks
+from ..record.zero import GB, RECIPES, RESERVE_GB, STAGE_NAMES, cheapest, choices, fewest_ranks
 from .calculators import _WIDE, _Calculator
 from .cards import _SMALL, _box, escape
 
@@ -28,7 +28,7 @@ class StageCalculator(_Calculator):
             "billions": entry(72, 1e-6, 1e6, "parameters, 1e9"),
             "devices": widgets.BoundedIntText(value=8, min=1, max=10**6, description="devices", style=_WIDE),
             "memory_gb": entry(80, 0.001, 1e6, "GB of each"),
-            "reserve_gb": entry(10, 0, 1e6, "GB set aside"),
+            "reserve_gb": entry(RESERVE_GB, 0, 1e6, "GB set aside"),
             "recipe": widgets.Dropdown(options=list(RECIPES), value="mixed Adam", description="recipe", style=_WIDE),
         }
         super().__init__(None, controls, given)  # pyright: ignore[reportArgumentType]
@@ -39,7 +39,8 @@ class StageCalculator(_Calculator):
         options: dict[str, Any] = {"kept": s["recipe"], "reserve_bytes": s["reserve_gb"] * GB}
         found = choices(params, s["devices"], memory, **options)
         takes = ", ".join(f"{STAGE_NAMES[c.stage]} {c.state_bytes / GB:,.3g}" for c in found)
-        text = f"{s['billions']:g} B parameters on {s['devices']:,} devices, GB each: {takes}."
+        room = f"{s['memory_gb']:g} GB each, {s['reserve_gb']:g} of them set aside"
+        text = f"{s['billions']:g} B parameters on {s['devices']:,} devices of {room}. State takes, in GB: {takes}."
         best = cheapest(params, s["devices"], memory, **options)
         if best is not None:
             sent = f"a rank sends {best.sent_elements / 1e9:,.3g}e9 elements a step"

@@ -183,12 +183,13 @@ def loss_of(logits_BSV: torch.Tensor, targets_BS: torch.Tensor) -> torch.Tensor:
 
 def _counted_step(context: RankContext, training: Training, tokens: torch.Tensor, targets: torch.Tensor) -> float:
     """A step in which what is kept is looked at at every instant, and every collective is noted."""
-    peak = {"peak": 0}
+    peak: dict[str, int] = {"peak": 0}
 
     def look(instant: str = "", at_work: Sequence[torch.Tensor] = ()) -> None:
         kept = training.account()
         found = bytes_alive({**kept, BUFFERS: [*kept.get(BUFFERS, ()), *at_work]})
-        peak["peak"] = max(peak["peak"], sum(found.values()))
+        if sum(found.values()) > peak["peak"]:
+            peak.update(found, peak=sum(found.values()))
         if instant:
             context.probe.event("memory", instant=instant, **found)
 

@@ -82,6 +82,11 @@ def ddp(model, place):
     return model, torch.optim.Adam(model.parameters(), lr=place.lr)
 
 
+def ddp_default(model, place):
+    model = DistributedDataParallel(model)  # gradient_as_bucket_view=False: gradients are copied into buckets, and both stay
+    return model, torch.optim.Adam(model.parameters(), lr=place.lr)
+
+
 def zero1(model, place):
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -121,6 +126,7 @@ def hsdp(model, place):
 
 TORCH: dict[str, Callable[[nn.Module, Place], tuple[nn.Module, Any]]] = {
     "ddp": ddp,
+    "ddp-default": ddp_default,
     "zero1": zero1,
     "fsdp2-no-reshard": fsdp2_no_reshard,
     "fsdp2-reshard": fsdp2_reshard,
@@ -150,7 +156,7 @@ def watched(model: nn.Module, optimizer: Any) -> Training:
         model=model,
         optimizer=optimizer,
         account=memory.account_of(model, optimizer, buckets.values()),
-        own_account=lambda: own_account(plain, optimizer),
+        own_account=lambda: own_account(plain, optimizer, copied=not getattr(model, "gradient_as_bucket_view", True)),
         full_weights=lambda: full_weights(plain),
     )
 
@@ -179,8 +185,12 @@ def watch_buckets(model: DistributedDataParallel) -> dict[int, torch.Tensor]:
     return seen
 
 
-def own_account(model: nn.Module, optimizer: Any) -> dict[str, int]:
-    """Bytes after a backward pass by the partition that the implementation itself keeps, not by its tensors."""
+def own_account(model: nn.Module, optimizer: Any, copied: bool = False) -> dict[str, int]:
+    """Bytes after a backward pass by the partition that the implementation itself keeps, not by its tensors.
+
+    Args:
+        copied: DDP's buckets hold copies of the gradients.
+    """
     sharded = sharded_parameters(model)
     if sharded:
         size = sharded[0].sharded_param.element_size()
@@ -202,7 +212,7 @@ def own_account(model: nn.Module, optimizer: Any) -> dict[str, int]:
         PARAMETERS: total * size,
         GRADIENTS: total * size,
         STATE: sum(2 * p.numel() * size + COUNTER_BYTES for p in own),
-        BUFFERS: 0,
+        BUFFERS: total * size if copied else 0,
         COUNTERS: COUNTER_BYTES * len(own),
     }
 

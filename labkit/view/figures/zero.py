@@ -13,7 +13,6 @@ from ...errors import UsageError
 from ...record.measures import names_of
 from ...record.measures_zero import (
     CATEGORIES,
-    INSTANT_SAID,
     INSTANTS,
     fast_steps_s,
     kept,
@@ -28,7 +27,7 @@ from ...record.measures_zero import (
 )
 from ...record.schema import Record, Run
 from ...record.strategies import STRATEGIES
-from ...record.summary_zero import psi, units
+from ...record.summary_zero import UNTOLD, over_a_step, peak, psi, room, room_said, units
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes
@@ -39,8 +38,9 @@ COLOUR = {
     "optimizer_state": palette.GREEN,
     "unsharded": palette.VERMILION,
     "buffers": palette.LIGHT,
+    UNTOLD: palette.GREY,
 }
-HATCH = {"parameters": "", "gradients": "//", "optimizer_state": "..", "unsharded": "xx", "buffers": "--"}
+HATCH = {"parameters": "", "gradients": "//", "optimizer_state": "..", "unsharded": "xx", "buffers": "--", UNTOLD: ""}
 OPERATION_COLOUR = {
     "all_gather": palette.VERMILION,
     "broadcast": palette.PURPLE,
@@ -68,9 +68,10 @@ def _entries(records: Sequence[Record]) -> list[tuple[str, Record, Run]]:
 
 
 def memory_over_a_step(*records: Record) -> Picture:
-    """Bytes a parameter that each rank keeps, stacked by category, at each instant of a step.
+    """Bytes a parameter that each rank keeps, stacked by category, at each instant of a step and when it keeps the most.
 
-    At each instant a thin bar is a rank. Dashed: the paper's formula for the stage; dotted: the memory of a device.
+    At each instant a thin bar is a rank. Dashed: the paper's formula for the stage; dotted: the memory of a device, and how
+    that was chosen.
     """
     entries = [entry for entry in _entries(records) if any(instant in kept(entry[2]) for instant in INSTANTS[:4])]
     if not entries:
@@ -81,70 +82,63 @@ def memory_over_a_step(*records: Record) -> Picture:
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
     words, most = [], 0.0
     for axis, (title, _, run) in zip(axes.flat, entries, strict=False):
-        top = _draw_memory(axis, title, run)
+        _draw_memory(axis, title, run)
+        top = peak(run) or 0.0
         most = max(most, top)
         words.append(f"{title}: {top:.2f} bytes a parameter at the most")
     for axis in list(axes.flat)[len(entries) :]:
         axis.set_visible(False)
-    rooms = [_room(run) for _, _, run in entries]
-    axes[0][0].set_ylim(0, 1.12 * max(most, *(room for room in rooms if room < 2 * most), most))
+    rooms = [room(run) for _, _, run in entries]
+    axes[0][0].set_ylim(0, 1.12 * max(most, *(space for space in rooms if space < 2 * most), most))
     for row in axes:
         row[0].set_ylabel("bytes a parameter")
-    _memory_legend(figure, any(rooms), {c for _, _, run in entries for c in _categories(run)})
+    said = ", or ".join(dict.fromkeys(room_said(record) for _, record, run in entries if room(run)))
+    _memory_legend(figure, said, {c for _, _, run in entries for c in _categories(run)})
     alt = "Memory over a step, by rank and category. " + "; ".join(words) + "."
     return finish(figure, records, alt, top=1 - (0.24 + 0.18 * _legend_rows(figure)) / figure.get_figheight())
 
 
-def _room(run: Run) -> float:
-    return float(run.fact("room_bytes", 0)) / psi(run)  # pyright: ignore[reportArgumentType]
-
-
 def _categories(run: Run) -> set[str]:
-    totals = sum((of_ranks.sum(axis=0) for of_ranks in kept(run).values()), np.zeros(len(CATEGORIES)))
-    return {name for name, total in zip(CATEGORIES, totals, strict=True) if total > 0.01 * psi(run)}
+    most = np.max([bars.max(axis=0) for bars in over_a_step(run).values()], axis=0)
+    return {name for name, value in zip((*CATEGORIES, UNTOLD), most, strict=True) if value > 0.01}
 
 
-def _draw_memory(axis: Any, title: str, run: Run) -> float:
-    """Draw one strategy, and return the highest bar."""
-    instants = [instant for instant in INSTANTS if instant in kept(run)]
-    ranks = run.world_size
-    width, most = 0.84 / ranks, 0.0
-    for place, instant in enumerate(instants):
-        bars = kept(run)[instant] / psi(run)
+def _draw_memory(axis: Any, title: str, run: Run) -> None:
+    instants, ranks = over_a_step(run), run.world_size
+    width = 0.84 / ranks
+    for place, bars in enumerate(instants.values()):
         x = place - 0.42 + width * (np.arange(ranks) + 0.5)
         bottom = np.zeros(ranks)
-        for at, category in enumerate(CATEGORIES):
+        for at, category in enumerate((*CATEGORIES, UNTOLD)):
             axis.bar(
                 x, bars[:, at], width * (0.9 if ranks <= 16 else 1.0), bottom, color=COLOUR[category],
                 hatch=HATCH[category] if ranks <= 8 else "", edgecolor="white", linewidth=0,
             )  # fmt: skip
             bottom += bars[:, at]
-        most = max(most, float(bottom.max()))
         axis.annotate(
-            f"{bottom.max():.1f}", (place, bottom.max()), (0, 3), textcoords="offset points", ha="center", va="bottom",
+            f"{bottom.max():.2f}", (place, bottom.max()), (0, 3), textcoords="offset points", ha="center", va="bottom",
             fontsize=8, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
         )  # fmt: skip
-    paper, room = paper_state(run), _room(run)
+    paper, space = paper_state(run), room(run)
     if paper is not None:
         axis.axhline(paper.total / psi(run), color="black", linewidth=1, linestyle="--")
-    if room:
-        axis.axhline(room, color=palette.GREY, linewidth=1.4, linestyle=":")
+    if space:
+        axis.axhline(space, color=palette.GREY, linewidth=1.4, linestyle=":")
     axis.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
-    axis.set_xticks(range(len(instants)), [INSTANT_SAID[instant] for instant in instants], fontsize=7.5)
+    axis.set_xticks(range(len(instants)), list(instants), fontsize=7)
     axis.set_xlim(-0.6, len(instants) - 0.4)
     plain_axes(axis)
-    return most
 
 
-def _memory_legend(figure: Figure, room: bool, categories: set[str]) -> None:
+def _memory_legend(figure: Figure, room: str, categories: set[str]) -> None:
     handles: list[Any] = [
         Patch(facecolor=COLOUR[name], hatch=HATCH[name], edgecolor="white", label=name.replace("_", " "))
-        for name in CATEGORIES
+        for name in (*CATEGORIES, UNTOLD)
         if name in categories
     ]
     handles.append(figure.axes[0].plot([], [], color="black", linestyle="--", label="the paper's formula")[0])
     if room:
-        handles.append(figure.axes[0].plot([], [], color=palette.GREY, linestyle=":", label="memory of a device")[0])
+        handles.append(figure.axes[0].plot([], [], color=palette.GREY, linestyle=":", label=room)[0])
     rows = _legend_rows(figure)
     figure.legend(handles=handles, loc="upper center", ncols=-(-len(handles) // rows), frameon=False, fontsize=8.5)
 

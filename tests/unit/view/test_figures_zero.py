@@ -1,8 +1,10 @@
 """The figures of lab 06 by their artists and labels, at one record, two, a comparison, and odd sizes."""
 
+import msgspec
 import pytest
 
 from labkit.errors import UsageError
+from labkit.record.summary_zero import stage_table, what_if_table, zero_measures
 from labkit.record.table import Table
 from labkit.view.figures import figure
 from labkit.view.stage_calculator import StageCalculator
@@ -27,8 +29,6 @@ def broken(ranks=4):
 def comparison(ranks=4):
     runs = {"fsdp2-reshard": run_with(role="fsdp2-reshard", kept=KEPT, ranks=ranks)}
     runs |= {name: run_with(name, role=name, kept=KEPT, ranks=ranks) for name in ("ddp", "zero1", "hsdp", "deepspeed-3")}
-    import msgspec
-
     return msgspec.structs.replace(record_of(runs["ddp"]), runs=runs)
 
 
@@ -44,8 +44,38 @@ def test_every_figure_is_drawn_of_one_of_two_and_of_a_comparison_and_says_its_so
 def test_memory_has_a_panel_a_strategy_and_a_bar_a_rank_category_and_instant():
     axes = [axis for axis in figure("memory-over-a-step")(comparison()).figure.axes if axis.get_visible()]
     assert [axis.get_title(loc="left") for axis in axes] == ["fsdp2-reshard", "ddp", "zero1", "hsdp", "deepspeed-3"]
-    assert len(axes[0].patches) == 4 * 5 * 3
-    assert max(patch.get_y() + patch.get_height() for patch in axes[0].patches) == 7.0
+    assert len(axes[0].patches) == 4 * 6 * 4, "ranks, categories, three instants and the peak"
+
+
+def test_the_highest_bar_is_the_peak_that_the_measure_the_table_and_the_alt_text_say():
+    """It comes as a collective begins, between the instants that have a bar of their own."""
+    found = record(run_with(kept=KEPT, peak=8280))
+    picture = figure("memory-over-a-step")(found)
+    assert max(patch.get_y() + patch.get_height() for patch in picture.figure.axes[0].patches) == pytest.approx(8.28)
+    assert "8.28 bytes a parameter at the most" in picture.alt and zero_measures(found)["peak"].value == 8.28
+    (row,) = stage_table(found).rows
+    assert row[stage_table(found).columns.index("peak")] == "8.28"
+
+
+def test_what_was_kept_at_the_peak_is_drawn_by_category_where_it_is_told():
+    from labkit.record.schema import Event
+
+    told = {"parameters": 1000, "gradients": 2000, "optimizer_state": 2000, "unsharded": 3000, "buffers": 280}
+    run = run_with(kept=KEPT, peak=0)
+    logs = [
+        msgspec.structs.replace(log, events=(*log.events, Event("peak", 2, 0, {"peak": 8280, **told}))) for log in run.ranks
+    ]
+    (axis,) = figure("memory-over-a-step")(record(msgspec.structs.replace(run, ranks=tuple(logs)))).figure.axes
+    at_peak = [patch.get_height() for patch in axis.patches if patch.get_x() > 2.5 and patch.get_height()]
+    assert sorted({round(height, 9) for height in at_peak}) == [0.28, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("given, said", [(0.0, "made so that stage 2 just fits"), (9.0, "as set")])
+def test_the_memory_of_a_device_says_how_it_was_chosen(given, said):
+    found = msgspec.structs.replace(record(run_with(kept=KEPT)), config={"room": given})
+    (legend,) = figure("memory-over-a-step")(found).figure.legends
+    assert any(said in text.get_text() for text in legend.get_texts())
+    assert any(said in note for note in stage_table(found).notes)
 
 
 def test_traffic_stacks_what_was_dispatched_up_to_the_units_of_the_paper():
@@ -71,3 +101,10 @@ def test_the_calculator_answers_by_formula_and_says_so():
     assert "None fits; ZeRO-3 would on 17 devices" in asked.answer() and "simulated" in repr(asked)
     assert "The cheapest that fits is DDP" in StageCalculator(billions=1, devices=8).answer()
     assert "on any number of devices" in StageCalculator(billions=1, reserve_gb=80).answer()
+
+
+def test_the_calculator_and_the_table_set_the_same_memory_aside_and_say_so():
+    table, asked = what_if_table(), StageCalculator(billions=72, devices=8)
+    (row,) = [row for row in table.rows if row[0] == "72 B"]
+    assert f"ZeRO-3 would on {row[-1]} devices" in asked.answer()
+    assert "10 GB of it set aside" in table.notes[0] and "10 of them set aside" in asked.answer()
