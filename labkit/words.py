@@ -33,3 +33,11 @@ def _symbol(character: str) -> str:
     if code == 0x7F:
         return "\u2421"
     return f"\\u{code:04x}" if unicodedata.category(character) in _UNSEEN else character
+
+
+def duration(seconds: float) -> str:
+    """A time in the largest unit of which it has one: "3.09 h", "40 s", "27.8 ms"."""
+    for unit, size in (("h", 3600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e3:.3g} ms"

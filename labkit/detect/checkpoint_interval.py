@@ -65,7 +65,7 @@ def detect(record: Record) -> Verdict:
     evidence |= {
         "mtbf": Quantity(mtbf, "s, as given"),
         "young_interval": Quantity(young_interval(costs), "s", "simulated"),
-        "goodput": Quantity(goodput(interval, costs), "of the time", "simulated"),
+        "goodput_at_interval": Quantity(goodput(interval, costs), "of the time", "simulated"),
         "goodput_best": Quantity(goodput(best_interval(costs), costs), "of the time", "simulated"),
     }
     if min(gains) > WORTH_SAYING:

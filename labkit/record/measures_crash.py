@@ -301,15 +301,68 @@ FIRST_STEPS = 5
 """Steps by whose median a jump of the loss is judged, so that one odd batch is none."""
 
 
+@dataclass(frozen=True)
+class TimeSplit:
+    """Where the time went, from the first step to the last line, as shares that add up to 1; of one rank.
+
+    Attributes:
+        useful: steps that count: the goodput.
+        lost: steps that were done again after a crash.
+        saving: training waited for a checkpoint, between two steps.
+        restarting: from a crash to the first step after it.
+        between: the rest: between steps, in steps that a crash cut off.
+    """
+
+    useful: float
+    lost: float
+    saving: float
+    restarting: float
+    between: float
+
+
+def time_split(run: Run) -> TimeSplit | None:
+    """Where the time of the rank with the most useful work went; None where no rank came to a step."""
+    found = [attempt for attempt in attempts(run) if attempt.first_step is not None]
+    elapsed = attempts(run)[-1].last_ns - found[0].started_ns if found else 0
+    if elapsed <= 0:
+        return None
+    counting = steps_that_count(run)
+    useful = {rank: sum(step.end_ns - step.start_ns for step in steps.values()) for rank, steps in counting.items()}
+    rank = max(useful, key=lambda rank: useful[rank])
+    gaps = [(crash.crashed_ns, crash.resumed_ns) for crash in crashes(run)]
+    lost = saving = 0
+    for attempt in found:
+        for log in attempt.logs:
+            if log.head.rank == rank:
+                again = [step for step in log.steps if counting[rank][step.step] is not step]
+                lost += sum(_outside(step.start_ns, step.end_ns, gaps) for step in again)
+                saving += _saving_ns(log, min(attempt.ended_ns, attempts(run)[-1].last_ns))
+    restarting = sum(end - start for start, end in gaps)
+    rest = elapsed - useful[rank] - lost - saving - restarting
+    shares = [part / elapsed for part in (useful[rank], lost, saving, restarting, max(0, rest))]
+    return TimeSplit(*shares)
+
+
+def _outside(start: int, end: int, gaps: list[tuple[int, int]]) -> int:
+    """How much of an interval lies outside of others, which do not overlap."""
+    return end - start - sum(max(0, min(end, until) - max(start, since)) for since, until in gaps)
+
+
+def _saving_ns(log: RankLog, ended_ns: int) -> int:
+    """How long a rank's training waited for its saves, in the pauses after the steps that they hold."""
+    stalls: dict[int, float] = {}
+    for event in log.events:
+        if event.name == "save":
+            stalls[of_step(event)] = stalls.get(of_step(event), 0.0) + float(event.fields.get("stall_s", 0.0))
+    next_starts = [step.start_ns for step in log.steps[1:]] + [ended_ns]
+    pauses = ((step.step + 1, after - step.end_ns) for step, after in zip(log.steps, next_starts, strict=False))
+    return sum(min(int(1e9 * stalls.get(done, 0.0)), max(0, pause)) for done, pause in pauses)
+
+
 def goodput(run: Run) -> float | None:
     """Share of the time from the first step to the last that went into steps that count, on the rank that has most."""
-    found = attempts(run)
-    started = next((a.started_ns for a in found if a.first_step is not None), None)
-    if started is None:
-        return None
-    elapsed = found[-1].last_ns - started
-    useful = max(sum(s.end_ns - s.start_ns for s in steps.values()) for steps in steps_that_count(run).values())
-    return useful / elapsed if elapsed > 0 else None
+    split = time_split(run)
+    return split.useful if split is not None else None
 
 
 def crash_measures(record: Record) -> dict[str, Quantity]:
@@ -336,9 +389,11 @@ def crash_measures(record: Record) -> dict[str, Quantity]:
         found["failed_saves"] = Quantity(failed, "reports")
     if reference is not None:
         found |= _against(run, reference)
-    share = goodput(run)
-    if share is not None:
-        found["goodput"] = Quantity(share, "of the time", record.link_source)
+    split = time_split(run)
+    if split is not None:
+        shares = {"goodput": split.useful, "time_lost": split.lost, "time_saving": split.saving}
+        shares |= {"time_restarting": split.restarting, "time_between": split.between}
+        found |= {name: Quantity(share, "of the time", record.link_source) for name, share in shares.items()}
     return found
 
 

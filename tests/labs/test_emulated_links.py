@@ -30,7 +30,7 @@ THE_LINKS = {
     },
     "zero-stages": {"step_time"},
     "input-pipeline": {"data_time", "data_share", "first_batch_of_epoch", "samples_per_s", "dummy_batch_ratio"},
-    "crash-recovery": {"restart_s", "goodput"},
+    "crash-recovery": {"restart_s", "goodput", "time_lost", "time_saving", "time_restarting", "time_between"},
 }
 TIMES = ("ms", "ms a step", "µs a step", "GB/s")
 

@@ -4,7 +4,7 @@ import pytest
 
 from labkit.facade import Comparison
 from labkit.record.measures import Quantity
-from labkit.words import plural
+from labkit.words import duration, plural
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,13 @@ def test_records_side_by_side_stay_in_columns_and_say_what_is_simulated():
     head, *rows, label = repr(Comparison(columns, ["here"])).splitlines()
     assert label == "here" and {len(line) for line in rows} == {len(head)}
     assert "50.0% of the union of spans (simulated)" in rows[0] and rows[1].endswith("   12,345")
+
+
+def test_a_time_is_said_in_the_largest_unit_of_which_it_has_one():
+    assert [duration(seconds) for seconds in (0.0278, 1, 90, 3600, 11137.5)] == [
+        "27.8 ms",
+        "1 s",
+        "1.5 min",
+        "1 h",
+        "3.09 h",
+    ]

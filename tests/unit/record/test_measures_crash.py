@@ -16,6 +16,7 @@ from labkit.record.measures_crash import (
     saves,
     states_not_restored,
     steps_that_count,
+    time_split,
 )
 
 from ..builders import record_of, run_of
@@ -79,8 +80,42 @@ def test_a_step_that_was_done_twice_counts_as_it_was_done_last():
 
 
 def test_goodput_is_the_share_of_steps_that_count():
-    """18 steps' time are work, 3 are lost, half a second is the restart."""
+    """20 steps' time are work, 3 are lost, half a second is the restart."""
     assert goodput(saved_and_resumed()) == pytest.approx(0.20 / (0.13 + 0.5 + 0.10))
+
+
+def test_all_of_the_time_is_useful_lost_saving_restarting_or_between():
+    """Steps 10 ms long; after two of each attempt a pause of 6 ms, of which 4 are a save."""
+
+    def later(log, first, pauses):
+        moved, by = [], 0
+        for step in log.steps:
+            moved.append(msgspec.structs.replace(step, start_ns=step.start_ns + by, end_ns=step.end_ns + by))
+            by += 6_000_000 if step.step + 1 in pauses else 0
+        events = tuple(msgspec.structs.replace(event, time_ns=event.time_ns + by) for event in log.events)
+        return msgspec.structs.replace(log, steps=tuple(moved), events=events)
+
+    run = saved_and_resumed()
+    run = msgspec.structs.replace(
+        run,
+        ranks=tuple(later(log, 10, (15, 20)) for log in run.ranks),
+        earlier=(tuple(later(log, 0, (5, 10)) for log in run.earlier[0]),),
+    )
+    split = time_split(run)
+    elapsed = attempts(run)[-1].last_ns - attempts(run)[0].started_ns
+    shares = [split.useful, split.lost, split.saving, split.restarting, split.between]
+    assert sum(shares) == pytest.approx(1) and min(shares) >= 0
+    useful, lost, saving, restarting, _ = (round(share * elapsed / 1e6) for share in shares)
+    assert (useful, lost, saving) == (200, 30, 16) and restarting == round(1e3 * crashes(run)[0].restart_s)
+
+
+def test_what_is_done_again_is_lost_also_where_nothing_was_saved():
+    run = run_of_attempts(Attempt(0, 13), Attempt(0, 20, killed=None))
+    split = time_split(run)
+    assert split.lost == pytest.approx(0.13 / (0.13 + 0.5 + 0.20)) and split.saving == 0
+    measured = crash_measures(crash_record(run))
+    names = ("goodput", "time_lost", "time_saving", "time_restarting", "time_between")
+    assert sum(measured[name].value for name in names) == pytest.approx(1)
 
 
 def test_the_first_difference_is_that_of_any_rank():

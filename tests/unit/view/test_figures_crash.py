@@ -1,9 +1,11 @@
 """The figures of a crash, by what is in them."""
 
+import msgspec
 import pytest
 
 from labkit.errors import UsageError
 from labkit.record.reliability import Costs, young_interval
+from labkit.record.summary_crash import costs_of
 from labkit.view.figures import figure
 
 from ..crash_records import Attempt, crash_record, run_of_attempts, saved_and_resumed, uninterrupted
@@ -70,10 +72,14 @@ def test_the_ablation_marks_the_predicted_step(without_momentum):
 def test_goodput_is_drawn_with_youngs_interval_and_says_where_failures_are_from(good):
     picture = figure("goodput")(good)
     (axis,) = picture.figure.axes
-    young = young_interval(Costs(save=0.004, restart=0.5, mtbf=3600 * 3.0938))
+    gpu_hours = 384 * 54 * 24 * 16384 / 419 / 384
+    young = young_interval(Costs(save=40, restart=900, mtbf=3600 * gpu_hours / 384))
     marked, share = axis.collections[1].get_offsets()[0]
     assert marked == pytest.approx(young, rel=1e-3) and f": {share:.1%}" in axis.texts[0].get_text()
-    assert "quoted: 16,384 GPUs" in picture.alt and "simulated" in axis.get_legend().get_texts()[1].get_text()
+    assert (
+        "40 s on 384 GPUs (quoted: BLOOM production)" in picture.alt
+        and "simulated" in axis.get_legend().get_texts()[1].get_text()
+    )
 
 
 def test_what_cannot_be_drawn_is_said():
@@ -84,3 +90,25 @@ def test_what_cannot_be_drawn_is_said():
     for name in NAMES:
         with pytest.raises(UsageError, match="at least one record"):
             figure(name)()
+
+
+def test_a_toys_milliseconds_stand_beside_failures_as_given_alone():
+    """Beside a cluster's failures the save is one of that scale; of the record comes the share that training waits for."""
+    given = crash_record(
+        run_of_attempts(Attempt(0, 13, saves=(5, 10)), Attempt(10, 20, killed=None), mtbf_s=60.0), uninterrupted()
+    )
+    found = costs_of(given)
+    assert (found.costs.save, found.costs.restart, found.costs.mtbf) == (0.004, 0.5, 60.0)
+    assert "save 4 ms, restart 500 ms (measured, of this model), failure every 1 min (as given)" in found.said
+    background = crash_record(saved_and_resumed(), uninterrupted())
+    run = background.run
+    written = [
+        msgspec.structs.replace(log, events=tuple(_written_in(event, 0.016) for event in log.events)) for log in run.ranks
+    ]
+    run = msgspec.structs.replace(run, ranks=tuple(written), earlier=())
+    quoted = costs_of(msgspec.structs.replace(background, runs={"variant": run}))
+    assert quoted.costs.save == pytest.approx(10.0) and "training waits for 25% (measured here)" in quoted.said
+
+
+def _written_in(event, seconds):
+    return msgspec.structs.replace(event, fields={**event.fields, "write_s": seconds}) if event.name == "save" else event
