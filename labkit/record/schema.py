@@ -52,7 +52,7 @@ class Head(msgspec.Struct, frozen=True, tag="head", tag_field="kind"):
     barrier_ns: Nanoseconds
     facts: Named[Value] = {}
     """What the program declares of itself: dataset_size, batch_size, workers and the like."""
-    clock: str = ""
+    clock: Name = ""
     """The monotonic clock that its times are of, the same for all ranks of one machine; "" in older records."""
 
 
