@@ -15,11 +15,11 @@ import typer
 
 from . import __version__
 from .cli_parts import (
-    blamed_on,
     check_writable,
     console,
     described,
     draw,
+    measured,
     number,
     pairs,
     rank_output,
@@ -189,7 +189,9 @@ def show(
     """Show a record again: measures, verdicts, figures, a rank's output, a trace."""
     from .facade import Lab
     from .labs import spec
+    from .record.blame import blamed_on
     from .record.store import named, read_record
+    from .report import report_of
     from .script import Script
     from .view.terminal import print_record
 
@@ -205,14 +207,17 @@ def show(
             write_trace(found, trace)
         if chosen is None and not found.lab:
             script = Script(found)
-            drawn, verdicts, measures = script.figures(), script.verdicts, script.measures()
-            tables, report = script.tables(), script.report
+            drawn, verdicts, measures, tables = script.figures(), script.verdicts, script.measures(), script.tables()
+            slug, left_out = "", list(script.left_out.values())
         else:
             opened = Lab(chosen or spec(found.lab))
             drawn, verdicts = dict.fromkeys(opened.spec.figures, opened), opened.judge(found)
-            measures, tables, report = opened.measures(found), opened.tables(found), lambda: opened.report(found)
-        if json is not None:  # which judges once more
-            write_json(report(), json)
+            measures, tables, left_out = measured(opened, found)
+            slug = found.lab or opened.spec.slug
+        for why in left_out:
+            print(f"not measured: {why}", file=sys.stderr)
+        if json is not None:
+            write_json(report_of(found, slug, measures, verdicts), json)
         if figures is not None:
             draw(drawn, found, figures)
         if json != "-":

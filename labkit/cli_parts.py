@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import sys
-import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .errors import LabkitError, RecordError, UsageError
+from .errors import RecordError, UsageError
 from .words import printable
 
 MAX_OUTPUT_BYTES = 2**28
 """Of what a rank printed."""
-
-
-@contextlib.contextmanager
-def blamed_on(record: Any) -> Iterator[None]:
-    """A record may be whole lines of valid JSON and still not say what its lab records: then it is the record's fault.
-
-    What is raised is named with its place, for whoever finds that it is labkit's.
-    """
-    try:
-        yield
-    except (LabkitError, OSError):
-        raise
-    except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        what = f"what {record.lab} records" if record.lab else "what can be read of a script"
-        raise RecordError(
-            f"{record.folder} does not hold {what} ({type(error).__name__}: {error}, in "
-            f"{Path(last.filename).name}:{last.lineno}); it is damaged, or another labkit wrote it: run it again"
-        ) from error
 
 
 def console(stderr: bool = False) -> Any:
@@ -140,6 +118,18 @@ def rank_output(record: Any, rank: int) -> str:
     return printable(printed.replace("\r\n", "\n"), keep="\n\t")
 
 
+def measured(lab: Any, record: Any) -> tuple[dict[str, Any], list[Any], list[str]]:
+    """(measures, tables, why there are none of them) of a lab: what cannot be measured costs no verdict."""
+    found: list[Any] = [{}, []]
+    left_out = []
+    for at, ask in enumerate((lab.measures, lab.tables)):
+        try:
+            found[at] = ask(record)
+        except RecordError as error:
+            left_out.append(str(error))
+    return found[0], found[1], left_out
+
+
 def draw(labs: dict[str, Any], record: Any, folder: Path) -> None:
     """Draw figures, each by its lab; one that lacks what it shows is left out, with a line that says so."""
     try:
@@ -149,7 +139,7 @@ def draw(labs: dict[str, Any], record: Any, folder: Path) -> None:
     for name, opened in labs.items():
         try:
             opened.figure(name, record).save(folder / f"{name}.png")
-        except UsageError as error:  # a record need not hold what every figure shows
+        except (UsageError, RecordError) as error:  # a record need not hold what every figure shows
             print(f"not drawn: {name}: {error}", file=sys.stderr)
             continue
         except OSError as error:

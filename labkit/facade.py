@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import inspect
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -22,7 +24,9 @@ from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .ranks.links import Links, links
 from .record import measures, store
 from .record.baseline import write_baseline
+from .record.blame import blamed_on, understood
 from .record.measures import Quantity
+from .record.own_names import apart
 from .record.schema import Record
 from .record.table import Table
 from .report import report_of
@@ -173,11 +177,13 @@ class Lab:
 
     def measures(self, record: Record) -> dict[str, Quantity]:
         """The record's measures, by name."""
-        return self.spec.measures(record)
+        with understood(record):
+            return self.spec.measures(apart(record).record)
 
     def tables(self, record: Record) -> list[Table]:
         """The lab's tables of a record; empty for a lab that has none."""
-        return [] if self.spec.tables is None else self.spec.tables(record)
+        with understood(record):
+            return [] if self.spec.tables is None else self.spec.tables(apart(record).record)
 
     def compare(self, *records: Record) -> Comparison:
         """The measures of several records side by side."""
@@ -220,12 +226,14 @@ class Lab:
 
         if name not in self.spec.figures:
             raise UnknownName(f"figure of {self.spec.slug}", name, self.spec.figures)
-        try:
-            return figure(name)(*records, **choices)
-        except TypeError as error:
-            if choices and "unexpected keyword argument" in str(error):
-                raise UsageError(f"the figure {name} has no choice {', '.join(choices)}; leave it out") from None
-            raise
+        draw = figure(name)
+        unknown = [choice for choice in choices if choice not in inspect.signature(draw).parameters]
+        if unknown:
+            raise UsageError(f"the figure {name} has no choice {', '.join(unknown)}; leave it out")
+        with contextlib.ExitStack() as blamed:
+            for record in records:
+                blamed.enter_context(blamed_on(record))
+            return draw(*(apart(record).record for record in records), **choices)
 
     def diff(self, before: str = "broken", after: str = "fixed") -> Diff:
         """The difference in source between two variants: all that the fix is."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from . import detect, labs
 from .detect.verdict import Verdicts
+from .errors import RecordError
 from .facade import Lab
 from .record.measures import Quantity
 from .record.schema import Record
 from .record.table import Table
 from .report import report_of
 
+Kind = TypeVar("Kind")
 _ORDER = ("found", "inconclusive", "clear", "not_applicable")
 
 
@@ -26,10 +29,15 @@ def judge(record: Record) -> Verdicts:
 
 
 class Script:
-    """What all labs together make of a script's record. Measures, tables and figures are those of the labs that apply."""
+    """What all labs together make of a script's record. Measures, tables and figures are those of the labs that apply.
+
+    Attributes:
+        left_out: by slug: why a lab's measures or tables could not be made of this record.
+    """
 
     def __init__(self, record: Record) -> None:
         self.record = record
+        self.left_out: dict[str, str] = {}
 
     @cached_property
     def verdicts(self) -> Verdicts:
@@ -47,13 +55,21 @@ class Script:
     def measures(self) -> dict[str, Quantity]:
         """The measures, by name; of two of one name the first lab's."""
         found: dict[str, Quantity] = {}
-        for lab in self.labs:
-            found |= {name: quantity for name, quantity in lab.measures(self.record).items() if name not in found}
+        for of_lab in self._of_each(Lab.measures):
+            found |= {name: quantity for name, quantity in of_lab.items() if name not in found}
         return found
 
     def tables(self) -> list[Table]:
         """The tables."""
-        return [table for lab in self.labs for table in lab.tables(self.record)]
+        return [table for of_lab in self._of_each(Lab.tables) for table in of_lab]
+
+    def _of_each(self, of_lab: Callable[[Lab, Record], Kind]) -> Iterator[Kind]:
+        """What each lab makes of the record, but those that can make nothing of it, which `left_out` names."""
+        for lab in self.labs:
+            try:
+                yield of_lab(lab, self.record)
+            except RecordError as error:
+                self.left_out[lab.spec.slug] = str(error)
 
     def figures(self) -> dict[str, Lab]:
         """The names of the figures that may be drawn, each with a lab that draws it."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import traceback
 from collections.abc import Callable
 from types import ModuleType
 
+import numpy as np
+
 from ..errors import UnknownName
+from ..record.own_names import Apart, apart, listening
 from ..record.schema import Record
+from ..words import printable
 from .under_load import said_with
 from .verdict import Verdict, for_script
 
@@ -40,12 +45,50 @@ def is_timed(name: str) -> bool:
 def ask(name: str, record: Record) -> Verdict:
     """A detector's answer on a record; what it advises suits whoever wrote it, a lab or a script.
 
+    A record that a detector cannot make sense of gets no answer to this question, which says why; the others are not
+    touched by it.
+
     Raises:
         UnknownName: with the valid names.
     """
-    verdict = detector(name)(record)
-    verdict = said_with(verdict, record) if is_timed(name) else verdict
+    judge, seen = detector(name), apart(record)
+    with listening() as heard, np.errstate(divide="raise", over="raise", invalid="raise"):
+        try:
+            answer = judge(seen.record)
+            answer = said_with(answer, seen.record) if is_timed(name) else answer
+            verdict = _for_its_own_names(answer, seen, heard)
+        except Exception as error:
+            verdict = _unanswered(name, error, seen, heard)
     return verdict if record.lab else for_script(verdict)
+
+
+def _for_its_own_names(verdict: Verdict, seen: Apart, heard: set[str]) -> Verdict:
+    """The verdict, and where names of the script's own are why it has none, or rests on nothing, which."""
+    why = seen.why(heard)
+    if not why or not (verdict.status == "not_applicable" or seen.is_evidence(heard)):
+        return verdict
+    fix = seen.remedy(heard) + (f"; {verdict.fix}" if verdict.fix and verdict.status == "not_applicable" else "")
+    return Verdict(
+        detector=verdict.detector,
+        question=verdict.question,
+        status="not_applicable",
+        cause=f"{why}, so it was not counted",
+        fix=fix,
+    )
+
+
+def _unanswered(name: str, error: Exception, seen: Apart, heard: set[str]) -> Verdict:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    said = printable(f"{type(error).__name__}: {error}", most=200)
+    where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+    causes = [seen.why(heard), f"what was recorded does not go together ({said}, in {where})"]
+    return Verdict(
+        detector=name,
+        question=_module(name).QUESTION,
+        status="not_applicable",
+        cause="; ".join(filter(None, causes)),
+        fix=seen.remedy(heard) or "record what this question needs as labkit's README lists it, or run the lab again",
+    )
 
 
 def _module(name: str) -> ModuleType:

@@ -252,5 +252,5 @@ def share_below(run: Run, form: NumberFormat) -> float | None:
 
 def memory_of(run: Run) -> Event | None:
     """What the run's weights, gradients and optimizer state take; None where it was not recorded."""
-    events = [event for event in (run.ranks[0].events if run.ranks else ()) if event.name == "memory"]
-    return events[0] if events else None
+    events = run.ranks[0].events if run.ranks else ()
+    return next((event for event in events if event.name == "memory" and "weights_bytes" in event.fields), None)

@@ -27,7 +27,7 @@ ALLOWED = {
     "runner": {"__version__", "errors", "labs", "ranks", "record", "hardware"},
     "facade": {"*"},
     "report": {"record", "detect"},
-    "script": {"labs", "record", "detect", "facade", "report"},
+    "script": {"errors", "labs", "record", "detect", "facade", "report"},
     "capture": {"errors", "labs", "ranks", "record", "facade"},
     "bench": {"*"},
     "cli": {"*"},
