@@ -8,8 +8,8 @@ REFERENCE = re.compile(
 )
 COUNTED = "two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|(?:a )?(?:hundred|thousand|million)"
 AMOUNT = re.compile(
-    rf"\b(?:twice|thrice|half|halves|halved|quarters?|doubles?|doubled|tenths?|twelfth|orders of magnitude"
-    rf"|tens|hundreds|thousands|per cent|percent|(?:a|one|two) thirds?(?! \w+ (?:is|are))"
+    rf"\b(?:twice|thrice|half|halves|halved|quarters?|doubles?|doubled|tenths?|twelfth|orders of magnitude|factor of \w+"
+    rf"|tens|hundreds|thousands|per cent|percent|a third of|one third|two thirds"
     rf"|(?:{COUNTED})(?:fold| times| seconds| minutes| hours| milliseconds))\b",
     re.IGNORECASE,
 )

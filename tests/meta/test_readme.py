@@ -112,6 +112,8 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_command_line():
 def test_the_script_of_the_readme_is_judged_and_its_fault_found(tmp_path):
     (tmp_path / "my_script.py").write_text(own_script())
     assert 20 <= len([line for line in own_script().splitlines() if line]) <= 30
+    assert "seven of its lines are the probe's" in README
+    assert len(re.findall(r"(?m)^.*(?:[Pp]robe|my_run).*$", own_script())) == 7
     started, judged, *_ = [command for command in commands() if "my_script.py" in command or "my_run" in command]
     done = run(started, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]

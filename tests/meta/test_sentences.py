@@ -101,7 +101,16 @@ def test_what_claims_a_number_or_has_no_exception_is_found_and_nothing_else():
 
 @pytest.mark.parametrize(
     "text",
-    ["It always holds.", "Only one.", "About half of it.", "Ten times as fast.", "No rank, at 3 %.", "-1 is it"],
+    [
+        "It always holds.",
+        "Only one.",
+        "About half of it.",
+        "They differ by a factor of six.",
+        "A third of it.",
+        "Ten times as fast.",
+        "No rank, at 3 %.",
+        "-1 is it",
+    ],
 )
 def test_a_planted_claim_is_seen(text):
     assert claims(text)
