@@ -178,7 +178,11 @@ MATRIX: dict[str, LabRows] = {
             "broken": row(how={"seq": 512}, utilisation=F),
             "batched": row(RUNG, utilisation=may("attention is still written out")),
             "fused": row(RUNG, utilisation=may("one sequence at a time is little work for a kernel"), flop_convention=FUSED),
-            "recomputed": row(RUNG, flop_convention=FUSED),
+            "recomputed": row(
+                RUNG,
+                utilisation=may("each forward pass is computed twice"),
+                flop_convention=FUSED,
+            ),
             "starved": row(
                 how={"seq": 128, "hidden": 64, "data_wait_ms": 500.0},
                 utilisation=F,
@@ -214,7 +218,9 @@ MATRIX: dict[str, LabRows] = {
             "async-no-momentum": row(repeatable=F),
             "async-theory-lr": row(repeatable=F),
             "async-straggler": row(repeatable=F),
-            "async-bounded": row(how={"step_ms": 20.0}, repeatable=F, straggler=also("at the bound the fast ranks wait for the slow one")),
+            "async-bounded": row(
+                how={"step_ms": 20.0}, repeatable=F, straggler=also("at the bound the fast ranks wait for the slow one")
+            ),
             "async-in-turn": row("stale at a learning rate that bears it, and served in turn, so that it repeats"),
             "sync-straggler": row(how={"step_ms": 20.0}, straggler=F, **clear("stale-gradients", "repeatable")),
             "fixed": row("right", **clear("stale-gradients", "repeatable", "straggler")),
