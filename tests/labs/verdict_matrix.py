@@ -263,6 +263,7 @@ MATRIX: dict[str, LabRows] = {
             "broken": row(wrong_stage=F, **clear("optimizer-before-sharding", "unequal-init")),
             "compare": row("every strategy in one record: it compares and accuses none", how={"only": "ddp,fsdp2-reshard"}),
             "ddp": row(STRATEGY, **clear("unequal-init")),
+            "ddp-default": row(STRATEGY, **clear("unequal-init")),
             "zero1": row(STRATEGY, **clear("unequal-init")),
             "fsdp2-no-reshard": row(STRATEGY, **clear("optimizer-before-sharding", "unequal-init")),
             "fsdp2-reshard": row(STRATEGY, wrong_stage=DEARER),
