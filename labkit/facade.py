@@ -192,11 +192,23 @@ class Lab:
             list(dict.fromkeys(record.provenance.label() for record in records)),
         )
 
-    def check(self, function: Callable[..., Any]) -> CheckResult:
-        """Check the learner's solution of the exercise; says what is still wrong."""
+    def check(self, function: Callable[..., Any], *, seed: int | None = None) -> CheckResult:
+        """Check the learner's solution of the exercise, on cases that are drawn anew; says what is still wrong.
+
+        Args:
+            function: the learner's own.
+            seed: draws the cases; None takes a new one each time. A result says its seed, with which the same cases come
+                again.
+        """
         if not callable(function):
             raise UsageError(f"check wants the function itself, as in lab.check(my_loader); given {type(function).__name__}")
-        return CheckResult(self.spec.exercise.check(function, self))
+        from .labs.checking import CannotTell, new_seed
+
+        seed = new_seed() if seed is None else _seed(seed)
+        try:
+            return CheckResult(self.spec.exercise.check(function, self, seed), seed)
+        except CannotTell as doubt:
+            return CheckResult([], seed, str(doubt))
 
     def try_out(self, program: Callable[..., Any], task: Any, *, seed: int = 0, deadline_s: float = 20.0) -> Any:
         """Run a program on one rank, without a group, in a process of its own, and return what it returns.
@@ -293,14 +305,21 @@ class Comparison:
 
 
 class CheckResult:
-    """What a check of an exercise found. Attribute `findings`: what is still wrong, empty when it is right."""
+    """What a check of an exercise found.
 
-    def __init__(self, findings: list[str]) -> None:
-        self.findings = findings
+    Attributes:
+        findings: what is still wrong, empty when it is right, and where it could not be told.
+        seed: of the cases, or None.
+        doubt: why it could not be told on this machine now; else empty.
+    """
+
+    def __init__(self, findings: list[str], seed: int | None = None, doubt: str = "") -> None:
+        self.findings, self.seed, self.doubt = findings, seed, doubt
 
     @property
     def passed(self) -> bool:
-        return not self.findings
+        """Whether it is right. False as well where it could not be told: `doubt` says so."""
+        return not self.findings and not self.doubt
 
     def __bool__(self) -> bool:
         return self.passed
@@ -308,12 +327,22 @@ class CheckResult:
     def __repr__(self) -> str:
         if self.passed:
             return "Solved: every check passed."
-        return "\n".join([f"Not yet: {len(self.findings)} still wrong.", *(f"  - {text}" for text in self.findings)])
+        if self.doubt:
+            return f"Cannot tell on this machine now: {self.doubt}"
+        lines = [f"Not yet: {len(self.findings)} still wrong.", *(f"  - {text}" for text in self.findings)]
+        return "\n".join([*lines, *([self.again] if self.again else [])])
+
+    @property
+    def again(self) -> str:
+        """How to get the same cases again; empty where no seed is known."""
+        if self.seed is None:
+            return ""
+        return f"Other cases come each time; these come again with lab.check(..., seed={self.seed})."
 
     def _repr_html_(self) -> str:
         from .view.cards import check_card
 
-        return check_card(self.findings)
+        return check_card(self.findings, self.again, self.doubt)
 
 
 class Diff:

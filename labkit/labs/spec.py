@@ -81,12 +81,13 @@ class Exercise:
     Attributes:
         task: what to write, as the notebook says it.
         signature: the first line of the function.
-        check: (function, lab) -> findings, an empty list when it is right; what each finding says is still wrong.
+        check: (function, lab, seed) -> findings, an empty list when it is right; what each finding says is still wrong.
+            The seed draws the cases. It raises `checking.CannotTell` where this machine's noise leaves it open.
     """
 
     task: str
     signature: str
-    check: Callable[[Callable[..., Any], Any], list[str]]
+    check: Callable[[Callable[..., Any], Any, int], list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -232,10 +232,19 @@ def origin_of(program: Callable[..., Any], config: Any = None) -> str:
 
     Where the program is labkit's own and its configuration carries a learner's function, it is that function's file.
     """
-    parts = config if isinstance(config, (tuple, list)) else getattr(config, "__dict__", {}).values()
-    codes = (getattr(part, "__code__", None) for part in (program, config, *parts))
-    files = [code.co_filename for code in codes if code is not None]
+    files = [*_written_in(program), *_written_in(config)]
     return next((file for file in files if not Path(file).is_relative_to(_PACKAGE)), files[0] if files else "")
+
+
+def _written_in(part: Any, depth: int = 3) -> Iterator[str]:
+    """The files of the functions in a configuration: itself, its parts, and theirs (a check hands a task to a program)."""
+    code = getattr(part, "__code__", None)
+    if code is not None:
+        yield code.co_filename
+    elif depth:
+        parts = part if isinstance(part, (tuple, list)) else list(getattr(part, "__dict__", {}).values())
+        for each in parts[:20]:
+            yield from _written_in(each, depth - 1)
 
 
 def dumps(program: Callable[..., Any], config: Any) -> bytes:

@@ -127,12 +127,15 @@ def comparison_card(columns: Mapping[str, Mapping[str, Quantity]], labels: list[
     )
 
 
-def check_card(findings: list[str]) -> str:
-    """What a check of an exercise found."""
+def check_card(findings: list[str], again: str = "", doubt: str = "") -> str:
+    """What a check of an exercise found; `again` says how to repeat it, `doubt` why it could not be told."""
+    if doubt:
+        return _box(f"{chip('inconclusive', 'cannot tell')} On this machine now: {escape(doubt)}", palette.ORANGE)
     if not findings:
         return _box(f"{chip('clear', 'solved')} Every check passed.", palette.GREEN)
     items = "".join(f"<li>{escape(text)}</li>" for text in findings)
-    return _box(f"{chip('found', 'not yet')} {len(findings)} still wrong.<ul>{items}</ul>", palette.VERMILION)
+    note = f"<div style='{_SMALL}'>{escape(again)}</div>" if again else ""
+    return _box(f"{chip('found', 'not yet')} {len(findings)} still wrong.<ul>{items}</ul>{note}", palette.VERMILION)
 
 
 def diff_card(before_name: str, after_name: str, before: str, after: str) -> str:

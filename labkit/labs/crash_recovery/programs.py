@@ -56,7 +56,8 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
                 raise UsageError(f"leave_out is for the variant fixed, which restores all state; given {variant}")
             keeper = Ablated
     task = Task(config, keeper, training)  # pyright: ignore[reportArgumentType]
-    alone = dataclasses.replace(task, keeper=Nothing)
+    # what a learner's class is held against is the lab's own training: a change to the training itself shows, too
+    alone = dataclasses.replace(task, keeper=Nothing, training=Training)
     uninterrupted = RunPlan(role="uninterrupted", program=train, task=alone, ranks=ranks)
     if config.resume_ranks:
         return [*_resharded(task, ranks), uninterrupted]

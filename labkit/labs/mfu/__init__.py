@@ -65,12 +65,6 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: in
     return programs.plan(variant, config, ranks)
 
 
-def _check(answers: Any, lab: Any) -> list[str]:
-    from . import exercise
-
-    return exercise.check(answers)
-
-
 BILLION = {"layers": 20, "hidden": 2048, "heads": 16, "seq": 2048, "steps": 10, "precision": "bf16"}
 """A model of 1.0e9 matmul weights, for a GPU."""
 
@@ -105,8 +99,11 @@ SPEC = LabSpec(
     figures=("ladder", "flops", "published", "timeline", "loss"),
     controls=("batch", "attention", "recompute", "precision", "seq", "data_wait_ms"),
     exercise=Exercise(
-        task="Six MFU figures as people quote them, each with one mistake: name it and give the right value.",
+        task=(
+            "MFU figures as people quote them, each with one mistake: write the function that finds it from what was run, "
+            "and gives the right value."
+        ),
         signature="def my_answers(case):",
-        check=_check,
+        check=later(".exercise:check", __name__),
     ),
 )

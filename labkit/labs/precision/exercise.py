@@ -1,24 +1,23 @@
-"""Check a learner's loop: first that it trains at all, in a process of its own; then beside fp32, by its detectors."""
+"""Check a learner's loop: beside the right one, step by step; then a whole training beside fp32, by the lab's detectors."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from ...errors import LabkitError
-from ...ranks.context import RankContext
+from ..checking import log_uniform
 from . import SPEC
-from .programs import build_model, build_optimizer, loader_of
-
-STEPS = 6
+from .mirror import Course, Drive, compare, follow
 
 CONDITIONS: dict[str, Any] = {"clip_norm": 2e-6, "repeats": 0}
 """The gradients of a loss weighted by 1e-5 have a norm of some 1e-5: clipped at a fifth of it, most of them are clipped."""
 
 DEADLINE_S = 60.0
+
+TOO_HIGH, GROWS_TOO_HIGH = (38, 42), (28, 31)
+"""Exponents of a first scale: at 2**33 to 2**38 the gradients of such a loss overflow in fp16."""
 
 LEARNT = 0.5
 """Share of what fp32 learns that a repaired loop must reach; the unrepaired ones reach a sixth."""
@@ -30,80 +29,85 @@ NAMED = {
 }
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What a short run of a loop did."""
+def drawn_drives(loop: Callable[..., Any], draw: random.Random) -> list[Drive]:
+    """Two runs of a hundred steps or so, one for each optimizer: SGD shows the size of a gradient, Adam what is kept of it.
 
-    batches: int
-    updates: int
-    forwards_in_fp16: int
-    forwards: int
-    returned: str
+    In one the scale begins too high, in the other it grows until it is: a right loop leaves these steps out, and goes on.
+    """
+    drives = []
+    for optimizer, exponents in zip(draw.sample(("sgd", "adam"), 2), (TOO_HIGH, GROWS_TOO_HIGH), strict=True):
+        settings = {
+            "optimizer": optimizer,
+            "lr": 100.0 if optimizer == "sgd" else log_uniform(draw, 1e-3, 5e-3),
+            "batch": draw.randint(24, 64),
+            "clip_norm": CONDITIONS["clip_norm"] * draw.uniform(0.5, 2.0),
+            "init_scale": 2.0 ** draw.randint(*exponents),
+            "growth_interval": draw.randint(4, 6),
+        }
+        config = SPEC.configure(SPEC.variant("fixed"), settings)
+        drives.append(Drive(loop, config, draw.randrange(2**31), draw.randint(80, 120)))
+    return drives
 
 
-def check(loop: Callable[..., Any], lab: Any) -> list[str]:
+def check(loop: Callable[..., Any], lab: Any, seed: int) -> list[str]:
     """What is still wrong with `loop`, in sentences; an empty list when nothing is.
 
     The loop runs in processes of its own, so that one that hangs or crashes does no harm here.
     """
-    try:
-        seen = lab.try_out(_try, loop)
-    except LabkitError as error:
-        return [f"the loop did not finish: {error}"]
-    return _misuse(seen) or _beside_fp32(loop, lab)
+    draw = random.Random(seed)
+    courses = []
+    for drive in drawn_drives(loop, draw):
+        try:
+            courses.append(lab.try_out(follow, drive, deadline_s=DEADLINE_S))
+        except LabkitError as error:
+            return [f"the loop did not finish: {error}"]
+        misused = _misuse(courses[-1])
+        if misused:
+            return misused
+    found = _beside_fp32(loop, lab, draw.randrange(2**31))
+    return found or _step_by_step(courses, lab)
 
 
-def _try(context: RankContext) -> _Seen:
-    """Run the loop on a few batches and count. Called on one rank, without a group."""
-    torch.set_num_threads(1)
-    loop = context.config
-    config = SPEC.configure(SPEC.variant("fixed"), CONDITIONS)
-    model = build_model(config, context.seed).to(context.device)
-    optimizer = build_optimizer(model, config)
-    counts = {"batches": 0, "updates": 0, "forwards_in_fp16": 0, "forwards": 0}
-
-    def batches():
-        for inputs, targets, _ in loader_of(config, context.seed, 0):
-            counts["batches"] += 1
-            yield inputs.to(context.device), targets.to(context.device)
-            if counts["batches"] == STEPS:
-                return
-
-    def forwarded(_model, _inputs, logits):
-        counts["forwards"] += 1
-        counts["forwards_in_fp16"] += logits.dtype == torch.float16
-
-    def updated(*_):
-        counts["updates"] += 1
-
-    model.register_forward_hook(forwarded)
-    optimizer.register_step_post_hook(updated)
-    scaler = torch.amp.GradScaler(context.device.type)  # pyright: ignore[reportPrivateImportUsage]
-    returned = loop(model, optimizer, scaler, batches(), context.device.type, config)
-    return _Seen(**counts, returned="" if returned is None else type(returned).__name__)
-
-
-def _misuse(seen: _Seen) -> list[str]:
+def _misuse(course: Course) -> list[str]:
     """What keeps the loop from being judged."""
-    if seen.returned == "generator":
+    steps, number = course.steps, course.num_batches
+    if course.returned == "generator":
         return ["the function yields, so calling it runs nothing: let it train, and return nothing"]
-    if seen.batches < STEPS:
-        return [f"the loop took {seen.batches} of {STEPS} batches: it must go on until `batches` ends"]
-    if seen.updates == 0:
+    if course.taken < number:
+        return [f"the loop took {course.taken} of {number} batches: it must go on until `batches` ends"]
+    if not any(step.gradients for step in steps):
         return ["the optimizer never took a step: call scaler.step(optimizer) for each batch"]
-    if seen.updates < STEPS:
-        return [f"the optimizer took {seen.updates} steps for {STEPS} batches: each batch needs one"]
-    if seen.forwards_in_fp16 < seen.forwards:
+    ahead = next((step for step in steps if step.taken > step.batch + 1), None)
+    if ahead is not None:
+        return [f"the loop takes {ahead.taken} batches before it trains on batch {ahead.batch}: train on each as it comes"]
+    trained = [step.batch for step in steps]
+    if trained != list(range(number)):
+        left_out = next(k for k in range(number) if trained[k : k + 1] != [k])
+        return [f"batch {left_out} of {number} does not go through the model as it comes, one batch after the other"]
+    other = [step.batch for step in steps if set(step.logits) != {"float16"}]
+    if other:
         return [
             "the forward pass is not in fp16: keep torch.autocast(device, torch.float16) around it "
-            f"({seen.forwards - seen.forwards_in_fp16} of {seen.forwards} gave logits of another precision)"
+            f"({len(other)} of {number} gave logits of another precision, first that of batch {other[0]})"
         ]
     return []
 
 
-def _beside_fp32(loop: Callable[..., Any], lab: Any) -> list[str]:
+def _step_by_step(courses: list[Course], lab: Any) -> list[str]:
+    for course in courses:
+        text = lab.try_out(compare, course, deadline_s=DEADLINE_S)
+        if text:
+            config = course.config
+            told = (
+                f"optimizer={config.optimizer}, batch={config.batch}, init_scale={config.init_scale:g}, seed={course.seed}"
+            )
+            return [f"{text} ({told})"]
+    return []
+
+
+def _beside_fp32(loop: Callable[..., Any], lab: Any, seed: int) -> list[str]:
     try:
-        record = lab.run(loop, deadline_s=DEADLINE_S, **CONDITIONS)
+        record = lab.run(loop, seed=seed, deadline_s=DEADLINE_S, **CONDITIONS)
     except LabkitError as error:
         return [f"the whole run failed: {error}"]
     verdicts, found = lab.judge(record), []

@@ -1,0 +1,19 @@
+"""How the tests of exercises choose: all wrong answers in `make soak`, every so many-th of the slow ones in `make test`."""
+
+import pytest
+
+
+def each(answers, *, quick_every: int = 1):
+    """A test for each function of a table, by name; those that are left out of `make test` are marked as soak."""
+    return pytest.mark.parametrize(
+        "wrong",
+        [
+            pytest.param(answer, id=name, marks=[] if number % quick_every == 0 else [pytest.mark.soak])
+            for number, (name, answer) in enumerate(answers.items())
+        ],
+    )
+
+
+def named(*functions) -> dict:
+    """A table of functions by their names."""
+    return {function.__name__: function for function in functions}
