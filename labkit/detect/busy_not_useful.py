@@ -7,8 +7,16 @@ this one: time in which a thread was ready to run and waited for a core counts a
 
 from __future__ import annotations
 
-from ..record.measures import Quantity
-from ..record.measures_mfu import busy_share, ceiling, declares_flops, queued_share, trains_nothing, utilisation
+from ..record.measures_mfu import (
+    CEILING_TOO_LOW,
+    busy_share,
+    ceiling,
+    declares_flops,
+    queued_share,
+    trains_nothing,
+    utilisation,
+)
+from ..record.quantity import share
 from ..record.schema import Record
 from .utilisation import DECLARE, MEASURE, NO_FLOPS, NO_TOKENS
 from .verdict import Verdict, answering
@@ -39,11 +47,11 @@ def detect(record: Record) -> Verdict:
     wanted = busy + queued
     useful = mfu * wanted / busy if busy > 0 else mfu  # what it would be with the cores to itself
     evidence = {
-        "busy_share": Quantity(busy, "of the cores' time"),
-        "mfu": Quantity(mfu, "of the measured ceiling"),
+        "busy_share": share(busy, "of the cores' time"),
+        "mfu": share(mfu, "of the measured ceiling", why=CEILING_TOO_LOW),
     }
     if queued >= LOADED:
-        evidence["queued_share"] = Quantity(queued, "of the cores' time, waiting for a core")
+        evidence["queued_share"] = share(queued, "of the cores' time, waiting for a core")
     if useful >= USELESS:
         return _answer("clear", evidence, cause="the cores are busy with arithmetic that the model needs")
     busy_from, idle_to = (BUSY_LOADED, NOT_BUSY_LOADED) if queued >= LOADED else (BUSY, NOT_BUSY)

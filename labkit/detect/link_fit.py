@@ -43,7 +43,7 @@ def detect(record: Record) -> Verdict:
     evidence = {
         "latency": Quantity(fit.alpha_s * 1e6, "µs a step", source),
         "bandwidth": Quantity(fit.bytes_per_s / 1e9, "GB/s", source) if fit.bytes_per_s else Quantity("not resolved"),
-        "residual_max": Quantity(abs(off), "of the measured time", source),
+        "residual_max": Quantity(abs(off), "x the measured time", source),
         "at_message": Quantity(size, "bytes"),
         "scatter_there": Quantity(scatter, "of the median repeat", source),
         "sizes": Quantity(len(fit.sizes), "messages"),

@@ -101,8 +101,8 @@ def _beside(
         missing = (own.last - reference.last) / fall
         error = 3 * math.hypot(own.last_error, reference.last_error) / fall
     evidence |= {
-        "progress_missing": Quantity(min(missing, 1e9), "of the synchronous run's"),
-        "noise": Quantity(error, "of it"),
+        "progress_missing": Quantity(min(missing, 1e9), "x the synchronous run's"),
+        "noise": Quantity(error, "x that progress"),
     }
     if missing - error > HARMLESS and missing > HARM:
         return _answer(

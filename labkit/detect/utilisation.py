@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..record.measures import Quantity, lane_shares
 from ..record.measures_mfu import (
+    CEILING_TOO_LOW,
     busy_share,
     ceiling,
     declares_flops,
@@ -18,6 +19,7 @@ from ..record.measures_mfu import (
     utilisation,
     utilisation_spread,
 )
+from ..record.quantity import share
 from ..record.schema import Record
 from .verdict import Verdict, answering, either
 
@@ -62,15 +64,15 @@ def detect(record: Record) -> Verdict:
     low, high = spread
     waiting = lane_shares(run.ranks[0]).get("data", 0.0)
     evidence = {
-        "mfu": Quantity(value, "of the measured ceiling"),
+        "mfu": share(value, "of the measured ceiling", why=CEILING_TOO_LOW),
         "ceiling": Quantity(best.flops_per_s / 1e9, f"GFLOP/s, {best.said}"),
-        "mfu_slow_steps": Quantity(low, "of the measured ceiling"),
-        "mfu_fast_steps": Quantity(high, "of the measured ceiling"),
+        "mfu_slow_steps": share(low, "of the measured ceiling", why=CEILING_TOO_LOW),
+        "mfu_fast_steps": share(high, "of the measured ceiling", why=CEILING_TOO_LOW),
         "data_share": Quantity(waiting, "of step time"),
     }
     busy = busy_share(run)
     if busy is not None:
-        evidence["busy_share"] = Quantity(busy, "of the cores' time")
+        evidence["busy_share"] = share(busy, "of the cores' time")
     if low < WRONG <= high:
         return _answer(
             "inconclusive",

@@ -6,6 +6,8 @@ from what was dispatched; and the time of a step, both on the same link. More by
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..record.measures import Quantity
@@ -47,6 +49,8 @@ def detect(record: Record) -> Verdict:
     }
     others = {name: other for name, other in strategy_runs(record).items() if other is not run and not _lacks(other)}
     fitting = {name: other for name, other in others.items() if _peak(other) <= room}
+    if own_peak > room and (smaller := _smaller(run, fitting)):
+        return _larger_than_a_lower_stage(run, smaller, fitting[smaller], evidence)
     cheaper = {name: other for name, other in fitting.items() if backend_bytes(other) < LESS * backend_bytes(run)}
     if not cheaper:
         return _nothing_cheaper(run, bool(others), room, own_peak, evidence)
@@ -74,6 +78,26 @@ def _lacks(run: Run) -> tuple[str, str] | None:
     if not run.fact("room_bytes"):
         return "how much memory a device has was not declared", "declare room_bytes"
     return None
+
+
+def _smaller(run: Run, fitting: Mapping[str, Run]) -> str | None:
+    """Of the runs that fit, the one of a lower stage that holds least; None without one."""
+    stage = STRATEGIES[strategy_of(run)].stage
+    lower = [name for name, other in fitting.items() if STRATEGIES[strategy_of(other)].stage < stage]
+    return min(lower, key=lambda name: _peak(fitting[name]), default=None)
+
+
+def _larger_than_a_lower_stage(run: Run, name: str, other: Run, evidence: dict[str, Quantity]) -> Verdict:
+    own, stage = strategy_of(run), STRATEGIES[strategy_of(other)].stage
+    return _answer(
+        "found",
+        evidence | {f"peak_of_{name.replace('-', '_')}": Quantity(_peak(other) / 1e6, "MB of state")},
+        cause=f"{own} holds more than the device has, and {name}, of stage {stage} only, fits: what a higher stage keeps "
+        "beside its shards (weights that stay gathered, whole copies) outweighs what it saves on this model",
+        fix=f"use {name}, or let {own} keep less gathered (DeepSpeed: stage3_max_live_parameters and "
+        "stage3_param_persistence_threshold; hsdp: fewer replicas)",
+        where=str(run.fact("wrap_where", "")) or None,
+    )
 
 
 def _nothing_cheaper(run: Run, compared: bool, room: float, own_peak: int, evidence: dict[str, Quantity]) -> Verdict:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from .epochs import dataset_size, different_samples, epochs, every_epoch, first_epoch, reads, sharers, strangers
 from .measures_leak import validation_leak
+from .quantity import Quantity
 from .reads import Key, Reads
 from .schema import RankLog, Record, Run, Span, Step
 
 __all__ = [  # what is asked of here and made elsewhere
     "Key",
+    "Quantity",
     "Reads",
     "dataset_size",
     "different_samples",
@@ -24,31 +25,6 @@ __all__ = [  # what is asked of here and made elsewhere
     "sharers",
     "strangers",
 ]
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A value with its unit, and its source where that differs from the record's."""
-
-    value: float | int | bool | str
-    unit: str = ""
-    source: str | None = None
-
-    def __str__(self) -> str:
-        if isinstance(self.value, bool):
-            return "yes" if self.value else "no"
-        if isinstance(self.value, int):
-            text = f"{self.value:,}"
-        elif isinstance(self.value, float):
-            text = f"{self.value:.1%}" if self.unit.startswith("of ") else f"{self.value:.4g}"
-        else:
-            text = self.value
-        return f"{text} {self.unit}".rstrip()
-
-    @property
-    def said(self) -> str:
-        """As text, with its source where that differs from the record's."""
-        return f"{self} ({self.source})" if self.source else str(self)
 
 
 def names_of(records: Sequence[Record]) -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .flops import CAUSAL_ATTENTION, FULL_ATTENTION, NO_ATTENTION, flops_per_token, mfu
-from .measures import Quantity, lane_shares
+from .measures import lane_shares
+from .quantity import Quantity, share
 from .schema import Record, Run, Step
 
 
@@ -141,6 +142,13 @@ def utilisation_spread(record: Record) -> tuple[float, float] | None:
     return float(middle * typical / slow), float(middle * typical / fast)
 
 
+CEILING_TOO_LOW = "not measurable here: the run did more than the best product did, so the ceiling was measured too low"
+
+
+def _of_ceiling(value: float) -> Quantity:
+    return share(value, "of the ceiling", why=CEILING_TOO_LOW)
+
+
 def mfu_measures(record: Record) -> dict[str, Quantity]:
     """The measures of the lab, by name. Every MFU is a share of a measured ceiling, its own or lab 00's."""
     run, found = record.run, {}
@@ -159,19 +167,19 @@ def mfu_measures(record: Record) -> dict[str, Quantity]:
         if best is not None:
             for name, convention in (("6n", "6n"), ("attention", "attention"), ("causal", "causal"), ("counted", "counted")):
                 if flops[convention] > 0:
-                    found[f"mfu_{name}"] = Quantity(utilisation(record, convention=convention) or 0.0, "of the ceiling")
+                    found[f"mfu_{name}"] = _of_ceiling(utilisation(record, convention=convention) or 0.0)
             if flops["executed"] > 0:
-                found["hfu"] = Quantity(utilisation(record, convention="executed") or 0.0, "of the ceiling")
+                found["hfu"] = _of_ceiling(utilisation(record, convention="executed") or 0.0)
     elif best is not None and trains_nothing(run):
         found["mfu_attention"] = Quantity(0.0, "of the ceiling")
         arithmetic = float(run.fact("elementwise_flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
         if arithmetic > 0:
-            found["hfu"] = Quantity(arithmetic / period_s(run) / best.flops_per_s, "of the ceiling")
+            found["hfu"] = _of_ceiling(arithmetic / period_s(run) / best.flops_per_s)
     busy, queued = busy_share(run), queued_share(run)
     if busy is not None:
-        found["busy_share"] = Quantity(busy, "of the cores' time")
+        found["busy_share"] = share(busy, "of the cores' time")
     if queued is not None:
-        found["queued_share"] = Quantity(queued, "of the cores' time, ready to run while other programs had the core")
+        found["queued_share"] = share(queued, "of the cores' time, ready to run while other programs had the core")
     found["data_share"] = Quantity(lane_shares(run.ranks[0]).get("data", 0.0), "of step time")
     if "tuned" in record.runs and tokens is not None:
         other = tokens_per_second(record.runs["tuned"])

@@ -48,8 +48,32 @@ def outside_ns(intervals: list[Interval], cover: list[Interval]) -> int:
     return length_ns(intervals) - covered
 
 
+def without(intervals: list[Interval], away: list[Interval]) -> list[Interval]:
+    """What is left of the one where the other is cut out; both disjoint and in order."""
+    left, at = [], 0
+    for start, end in intervals:
+        while at < len(away) and away[at][1] <= start:
+            at += 1
+        look = at
+        while look < len(away) and away[look][0] < end:
+            if away[look][0] > start:
+                left.append((start, away[look][0]))
+            start = max(start, away[look][1])
+            look += 1
+        if start < end:
+            left.append((start, end))
+    return left
+
+
 def _lane(spans: Iterable[Span], lane: str) -> list[Interval]:
     return union_of((span.start_ns, span.end_ns) for span in spans if span.lane == lane)
+
+
+def _computing(spans: Iterable[Span], name: str | None = None) -> list[Interval]:
+    """Spans of computing (of a name, if given) without the time in which the rank is said to wait."""
+    spans = list(spans)
+    own = union_of((s.start_ns, s.end_ns) for s in spans if s.lane == "compute" and name in (None, s.name))
+    return without(own, _lane(spans, "idle"))
 
 
 @dataclass(frozen=True)
@@ -79,14 +103,14 @@ class Split:
 
 def split(step: Step) -> Split:
     """What a step's time went into."""
-    compute, comm = _lane(step.spans, "compute"), _lane(step.spans, "comm")
+    compute, comm = _computing(step.spans), _lane(step.spans, "comm")
     return Split(
         step_ns=step.end_ns - step.start_ns,
         compute_ns=length_ns(compute),
         comm_ns=length_ns(comm),
         exposed_ns=outside_ns(comm, compute),
         sum_ns=sum(span.end_ns - span.start_ns for span in step.spans if span.lane == "comm"),
-        backward_ns=length_ns(union_of((s.start_ns, s.end_ns) for s in step.spans if s.name == "backward")),
+        backward_ns=length_ns(_computing(step.spans, "backward")),
     )
 
 
@@ -164,9 +188,30 @@ class Exposure:
         return 1 - self.exposed_s / np.maximum(self.comm_s, 1e-12)
 
 
-def exposure(run: Run, steps: list[tuple[Step, ...]] | None = None) -> Exposure | None:
-    """Split the measured steps (or those given); None where there is no step or no collective was timed."""
+def computing_is_known(run: Run, steps: list[tuple[Step, ...]] | None = None) -> bool:
+    """Whether spans of computing are computing alone, as far as collectives lie in them.
+
+    A span that a program puts around `loss.backward()` of a DDP module holds DDP's wait for the reductions too, and what
+    lies in it looks hidden. A watched module says when all gradients were computed; where none was, a collective within a
+    span of computing tells nothing.
+    """
     given = measured_steps(run) if steps is None else steps
+    for of_ranks in given:
+        for step in of_ranks:
+            comm = [] if step.series.get("backward_computed_ns") else _lane(step.spans, "comm")
+            if comm and outside_ns(comm, _computing(step.spans)) < length_ns(comm):
+                return False
+    return True
+
+
+def exposure(run: Run, steps: list[tuple[Step, ...]] | None = None) -> Exposure | None:
+    """Split the measured steps (or those given).
+
+    None where there is no step, no collective was timed, or it is not known what was computing and what a wait.
+    """
+    given = measured_steps(run) if steps is None else steps
+    if not computing_is_known(run, given):
+        return None
     found = [[_sum(split(step) for step in of_rank) for of_rank in zip(*update, strict=True)] for update in by_update(given)]
     if not found or not any(part.comm_ns for parts in found for part in parts):
         return None

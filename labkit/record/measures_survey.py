@@ -46,7 +46,7 @@ def survey_measures(record: Record) -> dict[str, Quantity]:
         if name in baseline.spread:
             found[f"{name}_spread"] = Quantity(baseline.spread[name], "of the median repeat")
     if baseline.link_residual_max is not None:
-        found["link_residual_max"] = Quantity(baseline.link_residual_max, "of the measured time", record.link_source)
+        found["link_residual_max"] = Quantity(baseline.link_residual_max, "x the measured time", record.link_source)
     if baseline.storage_cache:
         found["storage_cache"] = Quantity(baseline.storage_cache)
     return found
@@ -56,7 +56,7 @@ def _link_alone(fit: LinkFit, source: Source | None) -> dict[str, Quantity]:
     found = {"link_latency": Quantity(fit.alpha_s / MICRO, "µs a step", source)}
     if fit.bytes_per_s:
         found["link_bandwidth"] = Quantity(fit.bytes_per_s / GIGA, "GB/s", source)
-    return found | {"link_residual_max": Quantity(fit.residual_max, "of the measured time", source)}
+    return found | {"link_residual_max": Quantity(fit.residual_max, "x the measured time", source)}
 
 
 def invariants(record: Record) -> list[str]:

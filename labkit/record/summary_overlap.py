@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .ceilings import MIN_SIZES, LinkFit, fit_link
-from .measures import Quantity
 from .measures_overlap import (
     Exposure,
     alone_steps,
@@ -21,7 +20,9 @@ from .measures_overlap import (
     weights_equal_on_ranks,
 )
 from .overlap_model import Gradients, Link, Predicted, predict
+from .quantity import Quantity, share
 from .schema import Record, Run, Source
+from .spread import median_interval
 from .survey import link_repeats
 
 MIB = 2**20
@@ -173,9 +174,11 @@ def _of_time(record: Record, seen: Exposure | None, times: float) -> dict[str, Q
     found = {"step_time": _ms(float(np.median(steps)), source)} | _alone(record)
     more, comm_s = more_than_computing_s(record), parts_alone(record).comm_s
     if more is not None and comm_s and times:
-        low, high = np.quantile(more, (0.25, 0.75)) / (times * comm_s)
-        found["hidden"] = Quantity(1 - float(np.median(more)) / (times * comm_s), "of communication alone", source)
-        found["hidden_give_or_take"] = Quantity(float(high - low) / 2, "of communication alone", source)
+        low, high = np.array(median_interval(more)) / (times * comm_s)
+        hidden = 1 - float(np.median(more)) / (times * comm_s)
+        found["hidden"] = share(hidden, "of communication alone", source, spread=float(high - low) / 2)
+        if found["hidden"].spread is not None:
+            found["hidden_give_or_take"] = Quantity(found["hidden"].spread, "of communication alone", source)
     if seen is None:
         return found
     exposed, union, total = (float(np.median(a)) for a in (seen.exposed_s, seen.comm_s, seen.sum_s))
@@ -198,7 +201,7 @@ def _of_sweep(record: Record) -> dict[str, Quantity]:
     found["best_bucket"] = Quantity(best.cap_mib or "a parameter each", "MiB" if best.cap_mib else "", source)
     if best.predicted is not None:
         errors = [one.predicted.step_s / one.median_s - 1 for one in tried if one.predicted is not None]
-        found["prediction_off_by"] = Quantity(float(np.abs(errors).max()), "of the step", "simulated")
+        found["prediction_off_by"] = Quantity(float(np.abs(errors).max()), "x the step's time", "simulated")
     return found | _alone(record)
 
 

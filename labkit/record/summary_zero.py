@@ -157,8 +157,8 @@ def _traps(run: Run) -> dict[str, Quantity]:
                 found["weights_moved"] = Quantity(float(event.fields["largest"]), "the most moved weight, over the run")
     norms = [log.steps[0].scalar("grad_norm") for log in run.ranks if log.steps and "grad_norm" in log.steps[0].scalars]
     if len(norms) > 1:
-        found["grad_norm_lowest"] = Quantity(min(norms), "of the ranks, first step")
-        found["grad_norm_highest"] = Quantity(max(norms), "of the ranks, first step")
+        found["grad_norm_lowest"] = Quantity(min(norms), "on one rank, first step")
+        found["grad_norm_highest"] = Quantity(max(norms), "on one rank, first step")
     initial = {log.digests.get("initial_weights") for log in run.ranks} - {None}
     if initial:
         found["initial_weights"] = Quantity(len(initial), "different ones")

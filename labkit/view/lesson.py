@@ -10,6 +10,7 @@ from typing import Any
 
 from ..detect.cost import cost_of
 from ..errors import UnknownName, UsageError
+from ..record.quantity import NOT_MEASURABLE, Quantity
 from .cards import _box, cost_card, escape, gpu_hours_said
 
 
@@ -117,33 +118,62 @@ class Prediction:
         data["text/plain"] = f"{self.question} I predict {said}: the box needs a running kernel."
         return data
 
-    def reveal(self, actual: float) -> Revealed:
-        """Compare with what was measured."""
-        return Revealed(self.question, self.value, float(actual), self.unit)
+    def reveal(self, actual: float | Quantity) -> Revealed:
+        """Compare with what was measured: a number in the prediction's unit, or a measure as it is.
+
+        Of a measure that is a share, a prediction in per cent gets the per cent. What could not be measured, or lies outside
+        of what can be entered, is revealed as that: no guess is held against it.
+        """
+        if not isinstance(actual, Quantity):
+            return self._revealed(float(actual), "")
+        if isinstance(actual.value, str):
+            return self._revealed(math.nan, actual.value)
+        return self._revealed(float(actual.value) * (100 if actual.is_share and self.unit == "%" else 1), "")
+
+    def _revealed(self, actual: float, why: str) -> Revealed:
+        can_be = math.isfinite(actual) and self.low <= actual <= self.high
+        return Revealed(
+            self.question, self.value, actual if can_be else None, self.unit, "" if can_be else why or NOT_MEASURABLE
+        )
 
 
 @dataclass(frozen=True)
 class Revealed:
-    """A prediction beside the measurement."""
+    """A prediction beside the measurement.
+
+    Attributes:
+        predicted: the guess.
+        actual: what was measured; None where it could not be.
+        why: why it could not be.
+    """
 
     question: str
     predicted: float
-    actual: float
+    actual: float | None
     unit: str
+    why: str = ""
 
     @property
     def hit(self) -> bool:
-        return math.isclose(self.predicted, self.actual, rel_tol=0.05, abs_tol=1e-9)
+        return self.actual is not None and math.isclose(self.predicted, self.actual, rel_tol=0.05, abs_tol=1e-9)
 
     def __repr__(self) -> str:
-        return f"{self.question} You said {self.predicted:g}, measured {self.actual:g} {self.unit}".rstrip() + "."
+        if self.actual is None:
+            return f"{self.question} You said {self.predicted:g} {self.unit}".rstrip() + f"; {self.why}. {RUN_AGAIN}"
+        return f"{self.question} You said {self.predicted:g}, measured {self.actual:.4g} {self.unit}".rstrip() + "."
 
     def _repr_html_(self) -> str:
+        if self.actual is None:
+            said = f"You said {self.predicted:g} {escape(self.unit)}".rstrip()
+            return _box(f"{escape(self.question)}<br><strong>{said}</strong>; {escape(self.why)}. {RUN_AGAIN}")
         verdict = "As predicted." if self.hit else "Not what was predicted: that is what this lab is for."
         return _box(
-            f"{escape(self.question)}<br><strong>You said {self.predicted:g}; measured {self.actual:g}</strong> "
+            f"{escape(self.question)}<br><strong>You said {self.predicted:g}; measured {self.actual:.4g}</strong> "
             f"{escape(self.unit)}. {verdict}"
         )
+
+
+RUN_AGAIN = "Stop what else runs on this machine, and run the cell above again."
 
 
 class CostOf:

@@ -135,4 +135,5 @@ def test_a_case_does_not_hold_its_answer_and_each_mistake_can_be_told_from_the_o
 
 def test_the_lessons_six_cases_make_each_mistake_once():
     assert [right(case)[0] for case in cases()] == list(MISTAKES)
+    assert all(math.isclose(right(case)[1], TIMES[case.name] * case.claimed, rel_tol=1e-3) for case in cases())
     assert all(0 < right(case)[1] < 0.6 for case in cases())

@@ -1,15 +1,18 @@
 """The detectors of lab 05: found, silent, inconclusive where noise hides it, not applicable without what they need."""
 
 import msgspec
+import numpy as np
 import pytest
 
-from labkit.detect import detector
+from labkit.detect import ask, detector
 from labkit.record.clocks import on_one_clock
-from labkit.record.schema import Step
+from labkit.record.schema import Span, Step
+from labkit.record.summary_overlap import overlap_measures
 
-from ..builders import record_of
+from ..builders import crowded, record_of
 from ..builders import run_of as run_of_reads
-from .overlap_readings import ddp_step, record, same_on, unused_event
+from ..shaken import shaken
+from .overlap_readings import MS, ddp_step, record, same_on, spans, unused_event
 
 NAMES = (
     "exposed-communication",
@@ -306,3 +309,86 @@ def test_a_few_reductions_with_one_rank_last_are_luck_and_many_are_not():
     assert status("late-rank", _late_by(wavering)) == "inconclusive"
     assert status("late-rank", _late_by(wavering * 3)) == "found"
     assert status("late-rank", _late_by([150, 160, 155, 150])) == "found", "always by as much is no luck"
+
+
+# Spans that do not mean what they are taken for
+
+
+def plain_ddp(steps=6, *, ranks=2):
+    """A DDP script that nobody watches: its `backward` is put around loss.backward(), which ends when all is reduced."""
+    parts = (
+        ("forward", "compute", 0, 2),
+        ("backward", "compute", 2, 65),
+        ("all_reduce", "comm", 4, 64),
+        ("optimizer", "compute", 65, 67),
+    )
+    return [[Step(n, 0, 0, 67 * MS, spans=spans(*parts)) for n in range(steps)] for _ in range(ranks)]
+
+
+def test_a_backward_span_that_holds_ddps_own_wait_is_not_taken_for_computing():
+    """Of a step of 67 ms 60 were all-reduce, and it was said to be hidden."""
+    found = verdict("exposed-communication", record(plain_ddp()))
+    assert found.status == "not_applicable" and "watch_ddp" in found.fix and "nobody saw" in found.cause
+    assert not any("hidden" in name or "exposed" in name for name in overlap_measures(record(plain_ddp())))
+    assert verdict("missing-no-sync", record(plain_ddp())).status == "not_applicable"
+
+
+def test_a_span_of_ones_own_around_a_watched_backward_pass_does_not_hide_what_the_watch_saw():
+    watched = same_on(2, buckets=ONE_BUCKET, sizes=[2**24])
+    both = [
+        [
+            msgspec.structs.replace(
+                s, spans=[*s.spans, *moved(s, ("backward", "compute", 100, 500), ("wait", "idle", 300, 500))]
+            )
+            for s in of
+        ]
+        for of in watched
+    ]
+    assert status("exposed-communication", both) == status("exposed-communication", watched) == "found"
+
+
+def moved(step, *parts):
+    return [Span(s.name, s.lane, s.start_ns + step.start_ns, s.end_ns + step.start_ns) for s in spans(*parts)]
+
+
+def test_communication_after_the_backward_pass_is_judged_also_where_nobody_watched():
+    parts = (("backward", "compute", 0, 100), ("all_reduce", "comm", 100, 200))
+    steps = [[Step(n, 0, 0, 200 * MS, spans=spans(*parts)) for n in range(6)] for _ in range(2)]
+    assert status("exposed-communication", steps) == "found"
+
+
+# Noise, and other programs
+
+
+def test_with_other_programs_on_the_cores_a_broken_run_is_never_clear():
+    """Their time makes steps longer, and what is waited for a smaller share of them."""
+    stretched = record(same_on(2, steps=6, buckets=ONE_BUCKET, length=4000))
+    assert verdict("exposed-communication", stretched).status in ("clear", "inconclusive")
+    for during in (1.0, 1.8):
+        found = ask("exposed-communication", crowded(stretched, during))
+        assert found.status == "inconclusive" and f"other programs used {during} of 2 cores" in found.cause
+
+
+@pytest.mark.parametrize("first", range(0, 100, 25))
+def test_whatever_noise_does_to_steps_one_bucket_is_never_clear_and_small_ones_are_never_found(first):
+    for seed in range(first, first + 25):
+        rng = np.random.default_rng(seed)
+        one, small = (shaken(record(same_on(2, steps=8, buckets=b)), rng) for b in (ONE_BUCKET, SMALL_BUCKETS))
+        assert verdict("exposed-communication", one).status != "clear"
+        assert verdict("exposed-communication", small).status != "found"
+
+
+def test_ranks_late_by_a_millisecond_on_a_shared_machine_are_not_accused():
+    """3 ms a step, one rank 1 ms later in all four reductions: the scheduler's doing."""
+    own = [
+        [ddp_step(n, forward=1, backward=1 + rank, buckets=((1 + rank, 2),), length=3) for n in range(4)]
+        for rank in range(2)
+    ]
+    assert status("late-rank", own) == "clear"
+
+
+def test_a_late_rank_is_found_in_the_steps_in_which_it_is_late():
+    late_from = 60
+    steps = zip(*(_one_late(2, 1, 200 if n >= late_from else 0, steps=1) for n in range(110)), strict=True)
+    found = verdict("late-rank", record([[msgspec.structs.replace(s[0], step=n) for n, s in enumerate(of)] for of in steps]))
+    assert found.status == "found" and "from step 60 on" in found.cause and found.evidence["late_from_step"].value == 60

@@ -67,6 +67,15 @@ def test_one_that_does_not_fit_itself_is_a_question_of_memory():
     assert "does not fit itself" in WRONG(record(run_with(peak=9001))).cause
 
 
+def test_a_higher_stage_that_holds_more_than_a_lower_one_which_fits_is_found():
+    """DeepSpeed's stage 3 keeps up to 1e9 weights gathered: all of a small model."""
+    verdict = WRONG(record(run_with(peak=9001), cheaper=cheaper_run()))
+    assert verdict.status == "found" and "fsdp2-no-reshard" in verdict.fix and "of stage 2" in verdict.cause
+    assert WRONG(record(run_with(peak=9001), cheaper=cheaper_run(peak=9001))).status == "clear"
+    same_stage = cheaper_run(strategy="hsdp", step_ms=(100, 102, 104, 106))
+    assert WRONG(record(run_with(peak=9001), cheaper=same_stage)).status == "clear"
+
+
 def test_on_nccl_a_reduce_scatter_counts_once():
     verdict = WRONG(record(run_with(backend="nccl"), cheaper=cheaper_run(backend="nccl")))
     assert verdict.status == "found" and "1.50 times" in verdict.cause

@@ -4,6 +4,7 @@ import labkit
 from labkit import labs
 from labkit.errors import UnknownName, UsageError
 from labkit.facade import Lab
+from labkit.record.quantity import NOT_MEASURABLE, Quantity
 from labkit.view import lesson
 
 
@@ -64,3 +65,13 @@ def test_the_diff_of_the_fix_is_the_sampler(opened):
 def test_opening_an_unknown_lab_names_the_nearest():
     with pytest.raises(UnknownName, match="duplicate-data"):
         labkit.lab("duplicate_data")
+
+
+def test_a_share_is_revealed_in_per_cent_and_what_could_not_be_measured_is_no_miss():
+    prediction = lesson.Prediction("Which share?", guess=70, unit="%", high=100)
+    assert "You said 70, measured 61.1 %." in repr(prediction.reveal(Quantity(0.611, "of communication")))
+    for nothing in (Quantity(NOT_MEASURABLE), Quantity(2.41, "of communication"), 241, float("nan")):
+        revealed = prediction.reveal(nothing)
+        assert not revealed.hit and revealed.actual is None
+        for said in (repr(revealed), revealed._repr_html_()):
+            assert "You said 70" in said and "not measurable here" in said and "241" not in said and "Not what" not in said

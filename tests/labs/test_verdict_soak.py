@@ -1,0 +1,142 @@
+"""Right programs on a machine whose cores are all busy with something else: nobody is accused, again and again.
+
+`make soak` makes each 50 times, or LABKIT_SOAK_REPEATS; `make test` a few, once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import psutil
+import pytest
+from busy_cores import busy_cores
+from healthy_programs import PROGRAMS
+from verdict_matrix import MATRIX, allowed, here, own_faults
+
+import labkit
+from labkit import detect
+from labkit.ranks.launch import launch
+from labkit.record.schema import Record
+from labkit.record.store import read_record
+
+REPEATS = int(os.environ.get("LABKIT_SOAK_REPEATS", "50"))
+FIXED = [slug for slug, rows in MATRIX.items() if "fixed" in rows.rows]
+BROKEN = [slug for slug, rows in MATRIX.items() if "broken" in rows.rows]
+HEALTHY = [(name, count) for name, (_, counts) in PROGRAMS.items() for count in counts]
+QUICK_LABS, QUICK_HEALTHY = ("duplicate-data",), [("plain-ddp", 2), ("watched-ddp", 2), ("accumulating", 2)]
+AN_HOUR = 3600
+
+pytestmark = pytest.mark.ranks
+
+
+@pytest.fixture(scope="module")
+def tally():
+    """What was said, by detector and status, over all runs; printed at the end."""
+    said: Counter[tuple[str, str]] = Counter()
+    yield said
+    print(f"\n{said.pop(('runs', ''), 0)} runs with all cores busy")
+    for (name, status), count in sorted(said.items()):
+        if status in ("found", "inconclusive"):
+            print(f"  {name:<26}{status:<14}{count}")
+
+
+def run_lab(slug: str, variant: str, seed: int, folder) -> Record:
+    rows = MATRIX[slug]
+    how = {"device": "cpu", "deadline_s": 300, "seed": seed} | rows.how | here(rows.rows[variant]).how
+    return labkit.lab(slug).run(variant, record_dir=folder, **how)
+
+
+def run_healthy(name: str, ranks: int, seed: int, folder) -> Record:
+    folder.mkdir()
+    launch(PROGRAMS[name][0], ranks=ranks, folder=folder, seed=seed, group=ranks > 1, deadline_s=300)
+    return read_record(folder)
+
+
+def judged(record: Record, tally: Counter) -> dict[str, tuple[str, str]]:
+    """By detector: (status, cause)."""
+    verdicts = {name: detect.ask(name, record) for name in detect.names()}
+    tally.update((name, verdict.status) for name, verdict in verdicts.items())
+    tally["runs", ""] += 1
+    return {name: (verdict.status, verdict.cause) for name, verdict in verdicts.items()}
+
+
+def accused(record: Record, tally: Counter, expected: set[str]) -> list[str]:
+    return [f"{name}: {cause}" for name, (status, cause) in judged(record, tally).items()
+            if status == "found" and name not in expected]  # fmt: skip
+
+
+def accusations(make, repeats: int, tally: Counter, expected: set[str], tmp_path) -> list[str]:
+    """What is found in `repeats` runs beside what is expected."""
+    with busy_cores():
+        return [
+            f"run {number}: {said}"
+            for number in range(repeats)
+            for said in accused(make(number, tmp_path / str(number)), tally, expected)
+        ]
+
+
+def true_of(slug: str, variant: str) -> set[str]:
+    """Detectors that the table says are right to find something in a variant."""
+    return {name for name in detect.names() if "F" in allowed(slug, variant, name)}
+
+
+def fixed_accusations(slug: str, repeats: int, tally: Counter, tmp_path) -> list[str]:
+    def make(number, folder):
+        return run_lab(slug, "fixed", number, folder)
+
+    return accusations(make, repeats, tally, true_of(slug, "fixed"), tmp_path)
+
+
+def healthy_accusations(name: str, ranks: int, repeats: int, tally: Counter, tmp_path) -> list[str]:
+    return accusations(lambda number, folder: run_healthy(name, ranks, number, folder), repeats, tally, set(), tmp_path)
+
+
+# A few, in every run of the tests
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("slug", QUICK_LABS)
+def test_a_fixed_variant_is_not_accused_while_the_cores_are_busy(slug, tally, tmp_path):
+    assert not fixed_accusations(slug, 1, tally, tmp_path)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("name", "ranks"), QUICK_HEALTHY)
+def test_a_right_script_is_not_accused_while_the_cores_are_busy(name, ranks, tally, tmp_path):
+    assert not healthy_accusations(name, ranks, 1, tally, tmp_path)
+
+
+def test_the_cores_are_busy_only_as_long_as_they_are_to_be():
+    with pytest.raises(KeyError), busy_cores() as pids:
+        assert all(psutil.pid_exists(pid) for pid in pids)
+        raise KeyError
+    assert pids and not any(psutil.pid_exists(pid) for pid in pids)
+
+
+# All, by `make soak`
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4 * AN_HOUR)
+@pytest.mark.parametrize("slug", FIXED)
+def test_no_fixed_variant_is_ever_accused(slug, tally, tmp_path):
+    assert not fixed_accusations(slug, REPEATS, tally, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4 * AN_HOUR)
+@pytest.mark.parametrize(("name", "ranks"), HEALTHY)
+def test_no_right_script_is_ever_accused(name, ranks, tally, tmp_path):
+    assert not healthy_accusations(name, ranks, REPEATS, tally, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4 * AN_HOUR)
+@pytest.mark.parametrize("slug", BROKEN)
+def test_no_broken_variant_is_ever_clear(slug, tally, tmp_path):
+    """Its own detectors find its fault, or say that they cannot tell."""
+    with busy_cores():
+        for number in range(REPEATS):
+            said = judged(run_lab(slug, "broken", number, tmp_path / str(number)), tally)
+            assert not [(name, said[name]) for name in own_faults(slug, "broken") if said[name][0] == "clear"]

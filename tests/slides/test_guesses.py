@@ -1,0 +1,37 @@
+"""A guess is settled by one quantity: that of the notebook stands in the deck too."""
+
+import json
+import re
+
+import build_decks
+import pytest
+
+NOTEBOOKS = build_decks.HERE.parent / "notebooks"
+BY_FIGURE = {"00_start_here", "02_mfu", "03_duplicate_data"}
+"""Decks that settle the guess with a figure; the number is not in a line."""
+
+
+def revealed_by(notebook: str) -> set[str]:
+    """The measures that a lesson's cells read to settle the guess."""
+    cells = json.loads((NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return {name for source in sources if ".reveal(" in source for name in re.findall(r'\["(\w+)"\]', source)}
+
+
+def said_in_a_line(deck: str) -> set[str]:
+    """The measures that a deck has in its sentences."""
+    text = (build_decks.HERE / f"{deck}.md").read_text(encoding="utf-8")
+    return {name for shown in re.findall(r"\{measure\}`([^`]+)`", text) for name in re.findall(r"\.(\w+)", shown)}
+
+
+LESSONS = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+
+
+def test_each_lesson_settles_its_guess_with_one_measure():
+    assert LESSONS
+    assert all(len(revealed_by(name)) == 1 for name in LESSONS if name not in BY_FIGURE), list(map(revealed_by, LESSONS))
+
+
+@pytest.mark.parametrize("name", [name for name in LESSONS if name not in BY_FIGURE])
+def test_the_deck_settles_the_guess_with_the_measure_of_the_notebook(name):
+    assert revealed_by(name) <= said_in_a_line(name)
