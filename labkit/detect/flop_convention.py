@@ -7,8 +7,9 @@ of attention; an input layer has no input gradient, so a small network does less
 from __future__ import annotations
 
 from ..record.measures import Quantity
-from ..record.measures_mfu import flops_by_convention
+from ..record.measures_mfu import declares_flops, flops_by_convention
 from ..record.schema import Record
+from .utilisation import DECLARE, NO_FLOPS
 from .verdict import Verdict, answering
 
 NAME = "flop-convention"
@@ -25,6 +26,8 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable", cause="the program counted no FLOPs", fix="count one step with torch's FlopCounterMode"
         )
+    if not declares_flops(run):
+        return _answer("not_applicable", cause=NO_FLOPS, fix=DECLARE)
     flops = flops_by_convention(run)
     ratio = flops["counted"] / flops["attention"]
     evidence = {

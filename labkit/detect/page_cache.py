@@ -15,6 +15,8 @@ NAME = "page-cache"
 QUESTION = "Was it storage that was read, and not memory?"
 _answer = answering(NAME, QUESTION)
 
+NOT_SAID = "not said"
+
 AS_FAST_AS_MEMORY = 0.5
 """Reads at this share of a copy's bandwidth, or above, look like copies out of some cache."""
 
@@ -25,7 +27,7 @@ def detect(record: Record) -> Verdict:
     found = operations(run)
     if run is None or "read-sequential" not in found:
         return _answer("not_applicable", cause="the record has no measurement of storage", fix="run `labkit run start-here`")
-    bypass, file_system = str(run.fact("cache_bypass", "not said")), str(run.fact("file_system", "unknown"))
+    bypass, file_system = str(run.fact("cache_bypass", NOT_SAID)), str(run.fact("file_system", "unknown"))
     cached = run.fact("cached_share", -1.0)
     rate = found["read-sequential"].bytes_per_s
     evidence = {"page_cache": Quantity(bypass), "file_system": Quantity(file_system), "rate": Quantity(rate / 1e9, "GB/s")}
@@ -35,6 +37,13 @@ def detect(record: Record) -> Verdict:
             evidence,
             cause=f"the file lay on {file_system}, which is memory",
             fix="keep the record on a disk, with --record DIR, and measure again",
+        )
+    if bypass == NOT_SAID:
+        return _answer(
+            "not_applicable",
+            evidence,
+            cause="whether the page cache was kept out was not declared",
+            fix="declare cache_bypass, as labkit start-here does",
         )
     if not bypass.startswith(("bypassed", "dropped")):
         return _answer(

@@ -7,6 +7,7 @@ do 1/(f + (1 - f)/W) of one rank's work (Amdahl, 1967), ranks that run free min(
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -142,13 +143,14 @@ def waits(log: RankLog) -> Waits | None:
 
 
 def rank_rate(log: RankLog) -> float | None:
-    """Samples a second of one rank, over its judged steps; None with fewer than can be judged."""
+    """Samples a second of one rank, over its judged steps; None with too few of them, or where that is no number."""
     steps = judged_steps(log)
     if len(steps) < ENOUGH:
         return None
     samples = sum(step.scalar("batch_samples") for step in steps) if "batch_samples" in steps[0].scalars else 0.0
     samples = samples or float(sum(len(keys) for step in steps for keys in step.digests.values()))
-    return samples / float(step_s(steps).sum())
+    seconds = float(step_s(steps).sum())
+    return samples / seconds if seconds > 0 and math.isfinite(samples) else None
 
 
 def samples_per_s(run: Run) -> float | None:

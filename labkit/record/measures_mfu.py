@@ -48,7 +48,8 @@ def ceiling(record: Record) -> Ceiling | None:
     run = record.runs.get("ceiling")
     if run is not None:
         flops_per_step = float(run.fact("flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
-        return Ceiling(flops_per_step / float(step_seconds(run).min()), "best matrix product")
+        best = min(step_seconds(run), default=0.0)
+        return Ceiling(flops_per_step / float(best), "best matrix product") if flops_per_step > 0 and best > 0 else None
     kept, precision = record.baseline, str(record.run.fact("precision", ""))
     if kept is None or precision not in kept.matmul_flops_per_s:
         return None
@@ -113,7 +114,7 @@ def flops_by_convention(run: Run) -> dict[str, float]:
 
 def declares_flops(run: Run) -> bool:
     """Whether it is known what arithmetic of a step a model needs: without that, a ceiling alone says nothing."""
-    return bool(run.fact("matmul_params", 0)) or trains_nothing(run)
+    return all(run.fact(name, 0) for name in ("matmul_params", "layers", "hidden", "seq")) or trains_nothing(run)
 
 
 def utilisation(record: Record, run: Run | None = None, convention: str = "attention") -> float | None:

@@ -59,7 +59,7 @@ FACTS: Mapping[str, Kind] = {
     ),
     **_all(NUMBER, "lr momentum cached_share straggler"),
     **_all(WORD_OR_NUMBER, "sharpness"),
-    **_all(FLAG, "in_memory meets launched_here ddp_find_unused ddp_static_graph ddp_timed"),
+    **_all(FLAG, "in_memory meets launched_here rank_draws watches_updates ddp_find_unused ddp_static_graph ddp_timed"),
     **_all(
         TEXT,
         "precision strategy source attention file_system cache_bypass left_out ddp_buckets_seen clock_id loop_where "
