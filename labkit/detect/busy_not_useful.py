@@ -23,6 +23,7 @@ from .verdict import Verdict, answering
 
 NAME = "busy-not-useful"
 QUESTION = "Is the device busy without being useful?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 BUSY, NOT_BUSY = 0.8, 0.6

@@ -12,10 +12,12 @@ from ..record.measures import Quantity
 from ..record.measures_crash import attempts, crashes, saves
 from ..record.reliability import Costs, best_interval, goodput, young_interval
 from ..record.schema import Record, Run
+from .under_load import hindered
 from .verdict import Verdict, answering, either
 
 NAME = "checkpoint-interval"
 QUESTION = "Are checkpoints as frequent as failures ask for?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 WORTH_SAYING = 0.02
@@ -60,6 +62,7 @@ def detect(record: Record) -> Verdict:
             ),
         )
     restart = max((crash.restart_s for crash in crashes(run)), default=0.0)
+    low /= hindered(run)  # a save may have waited for a core that others had
     gains = [_gain(interval, Costs(save=save, restart=restart, mtbf=mtbf)) for save in (low, middle, high)]
     costs = Costs(save=middle, restart=restart, mtbf=mtbf)
     evidence |= {

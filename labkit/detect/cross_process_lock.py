@@ -20,10 +20,12 @@ from ..record.measures_input import (
 )
 from ..record.schema import Record
 from ..words import plural
+from .under_load import uneven
 from .verdict import Verdict, answering, either
 
 NAME = "cross-process-lock"
 QUESTION = "Do the ranks get their data one after the other?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 SLOWER, NOT_SLOWER = 1.5, 1.2
@@ -72,9 +74,11 @@ def detect(record: Record) -> Verdict:
         meet = bool(run.fact("meets", False))
         evidence["speed_up"] = Quantity(gain, "x one rank alone")
         evidence["serial_share_fitted"] = Quantity(serial_share(gain, run.world_size, meet=meet), "of the work", "fitted")
-    if shared.slowdown <= NOT_SLOWER or shared.at_once >= min(2.0, 0.75 * run.world_size) or shared.alone_s < 0.001:
+    doubt = uneven(run, record.runs["alone"])
+    beside = shared.slowdown * doubt <= NOT_SLOWER or shared.at_once / doubt >= min(2.0, 0.75 * run.world_size)
+    if beside or shared.alone_s < 0.001:
         return _answer("clear", evidence, cause="ranks fetch beside each other as fast as alone, or several at a time")
-    if shared.slowdown >= SLOWER and shared.at_once <= ONE and shared.apart >= APART:
+    if shared.slowdown / doubt >= SLOWER and shared.at_once <= ONE and shared.apart >= APART:
         said = "" if gain is None else f": {run.world_size} ranks do {gain:.2f} times the work of one"
         return _answer(
             "found",

@@ -71,7 +71,7 @@ def detect(record: Record) -> Verdict:
         return _answer(
             "not_applicable",
             cause="no backward pass was timed, and only that could hide a reduction",
-            fix="record it with probe.span('backward')",
+            fix="watch the DDP module with watch_ddp(ddp, probe), which tells computing from waiting",
         )
     return _judge(run, seen, record.link_source)
 

@@ -10,10 +10,12 @@ from ..record.ceilings import MIN_SIZES, timing
 from ..record.measures import Quantity
 from ..record.schema import Record
 from ..record.survey import link_fit, link_repeats
+from .under_load import is_heavy
 from .verdict import Verdict, answering
 
 NAME = "link-fit"
 QUESTION = "Can an all-reduce be predicted from one latency and one bandwidth here?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 GOOD = 0.5
@@ -63,7 +65,7 @@ def detect(record: Record) -> Verdict:
             evidence,
             cause=f"the fit is off by {abs(off):.0%} at most, and {GOOD:.0%} would still tell which links are the limit",
         )
-    if scatter >= 0.5 * abs(off):
+    if scatter >= 0.5 * abs(off) or is_heavy(run):
         return _answer(
             "inconclusive",
             evidence,

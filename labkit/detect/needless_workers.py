@@ -11,13 +11,19 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_input import ENOUGH, judged_steps, step_s, times_faster
 from ..record.schema import Record, Run
+from .under_load import uneven
 from .verdict import Verdict, answering, either
 
 NAME = "needless-workers"
 QUESTION = "Is the run faster without DataLoader workers?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 FASTER = 1.15
+"""The one run must be this many times as fast as the other; more, where other programs hindered them differently."""
+
+FLOOR_S = 0.0002
+"""Of a step: less than this is gained or lost by a change in the order of things."""
 
 STEADY = 2.0
 """Steps whose middle half spans more than this factor hide a difference that is worth a word."""
@@ -48,7 +54,8 @@ def detect(record: Record) -> Verdict:
         "step_with_middle_half": Quantity(f"{own_low * 1e3:.3g} to {own_high * 1e3:.3g}", "ms"),
         "step_without_middle_half": Quantity(f"{other_low * 1e3:.3g} to {other_high * 1e3:.3g}", "ms"),
     }
-    if ratio >= FASTER and other_high < own_low:
+    faster = FASTER * uneven(run, record.runs["inline"])
+    if ratio >= faster and other_high < own_low - FLOOR_S:
         return _answer(
             "found",
             evidence,
@@ -58,9 +65,9 @@ def detect(record: Record) -> Verdict:
             where=str(run.fact("loader_where", "")) or None,
             waste=max(0.0, 1 - 1 / ratio),
         )
-    if ratio <= 1 / FASTER and own_high < other_low:
+    if ratio <= 1 / faster and own_high < other_low:
         return _answer("clear", evidence, cause=f"with workers the run is {1 / ratio:.1f} times as fast as without")
-    if 1 / FASTER < ratio < FASTER and max(own_high / own_low, other_high / other_low) <= STEADY:
+    if 1 / FASTER < ratio < FASTER and faster == FASTER and max(own_high / own_low, other_high / other_low) <= STEADY:
         return _answer("clear", evidence, cause="with workers and without the run is as fast, but for noise")
     return _answer(
         "inconclusive",

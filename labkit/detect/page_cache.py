@@ -13,6 +13,7 @@ from .verdict import Verdict, answering
 
 NAME = "page-cache"
 QUESTION = "Was it storage that was read, and not memory?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 NOT_SAID = "not said"

@@ -16,6 +16,7 @@ from .verdict import Verdict, answering, either
 
 NAME = "precision-speed"
 QUESTION = "Is a step slower than in fp32 here?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 ENOUGH = 6

@@ -11,10 +11,12 @@ import numpy as np
 from ..record.measures import Quantity, union_ns
 from ..record.measures_input import ENOUGH, counted, fetches, store_rates
 from ..record.schema import Record, Run
+from .under_load import uneven
 from .verdict import Verdict, answering, either
 
 NAME = "saturated-store"
 QUESTION = "Is the store that all ranks read from at its limit?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 NO_MORE, MORE = 1.3, 1.7
@@ -61,7 +63,8 @@ def detect(record: Record) -> Verdict:
     }
     if rates is not None:
         evidence["rate_of_each_rank"] = Quantity(float(rates.mean()) * 8 / 1e6, "Mbit/s", source)
-    if times <= NO_MORE:
+    doubt = uneven(run, record.runs["alone"])
+    if times <= NO_MORE / doubt:
         return _answer(
             "found",
             evidence,
@@ -72,7 +75,7 @@ def detect(record: Record) -> Verdict:
             where=str(run.fact("loader_where", "")) or None,
             waste=max(0.0, 1 - times / run.world_size),
         )
-    if times >= min(MORE, 0.8 * run.world_size):
+    if times >= doubt * min(MORE, 0.8 * run.world_size):
         return _answer(
             "clear", evidence, cause=f"{run.world_size} ranks together read {times:.2f} times what one reads alone"
         )

@@ -19,10 +19,12 @@ from ..record.measures_input import (
 )
 from ..record.schema import Record
 from ..words import plural
+from .under_load import hindered, is_heavy
 from .verdict import Verdict, answering
 
 NAME = "starved-input"
 QUESTION = "Does the device wait for data?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 LIMIT = 0.10
@@ -33,6 +35,12 @@ NEARLY_ALL = 0.8
 
 TOO_LITTLE_S = 0.001
 """Under this a fetch costs what a DataLoader costs for any batch; it shows in very small steps only."""
+
+WORK_S = 0.0005
+"""A rank that computes less than this on a batch does no work that data could hold up."""
+
+MUCH = 0.3
+"""Share of a step that must pass in waiting where other programs hinder the loader as much as the model."""
 
 DUMMY_GAIN = 1.05
 """A run without input must be this many times as fast, or waiting for data is not what makes the steps long."""
@@ -59,7 +67,17 @@ def detect(record: Record) -> Verdict:
     agree = sum(share > LIMIT for share in wait.blocks) / len(wait.blocks)
     if wait.seconds < TOO_LITTLE_S:
         return _answer("clear", evidence, cause=f"a batch is there after {wait.seconds * 1e3:.2g} ms")
-    if wait.share <= LIMIT and 1 - agree >= NEARLY_ALL:
+    if wait.compute < WORK_S:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"a rank computes {wait.compute * 1e3:.2g} ms on a batch: next to nothing is done with the data, so that "
+            "fetching them is all that there is to a step",
+            fix="record a run that trains: forward and backward pass within the step",
+        )
+    # what others take of the cores makes computing longer, and a wait for a disk a smaller share
+    stretch = hindered(run)
+    if wait.share <= LIMIT and 1 - agree >= NEARLY_ALL and wait.share * stretch <= LIMIT:
         return _answer("clear", evidence, cause=f"{wait.share:.1%} of a step is spent waiting for data")
     if wait.share <= LIMIT or agree < NEARLY_ALL:
         return _answer(
@@ -67,6 +85,13 @@ def detect(record: Record) -> Verdict:
             evidence,
             cause=f"waiting takes {min(wait.blocks):.0%} to {max(wait.blocks):.0%} of a step from one stretch of the run to "
             f"the next, on both sides of {LIMIT:.0%}",
+            fix="run more steps on a quiet machine",
+        )
+    if is_heavy(run) and min(wait.blocks) < MUCH and (gain is None or gain < 1 + MUCH):
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"waiting takes {wait.share:.0%} of a step, and other programs hinder whoever prepares the data",
             fix="run more steps on a quiet machine",
         )
     if gain is not None and gain < DUMMY_GAIN:

@@ -13,7 +13,11 @@ from ..record.measures import Quantity
 from ..record.schema import Record, Run
 from .verdict import Verdict
 
-QUIET = "on a machine that does nothing else"
+MOST = 0.8
+"""Of the cores that a run wanted: others are not reckoned to have taken more, or nothing could be said of it at all."""
+
+VARIES = 1.25
+"""By what factor times of a run vary that others hinder much, at least."""
 
 
 def pressure(*runs: Run) -> float:
@@ -24,6 +28,20 @@ def pressure(*runs: Run) -> float:
 def is_heavy(*runs: Run) -> bool:
     """Whether other programs took so much of the cores of one of the runs that a small time says nothing of the program."""
     return any(run.load is not None and run.load.heavy for run in runs)
+
+
+def hindered(run: Run) -> float:
+    """As many times as long a run may have taken because of others: 1 where they took nothing, or nobody looked."""
+    return 1 / (1 - min(run.load.share, MOST)) if run.load is not None and run.load.matters else 1.0
+
+
+def uneven(one: Run, other: Run) -> float:
+    """By what factor the times of two runs may differ because others hindered one of them more; 1 on a quiet machine.
+
+    Where others took much, what they take varies within each of the runs too.
+    """
+    factor = hindered(one) / hindered(other)
+    return max(factor, 1 / factor, VARIES if is_heavy(one, other) else 1.0)
 
 
 def said_with(verdict: Verdict, record: Record) -> Verdict:

@@ -21,10 +21,12 @@ from ..record.measures_mfu import (
 )
 from ..record.quantity import share
 from ..record.schema import Record
+from .under_load import hindered, uneven
 from .verdict import Verdict, answering, either
 
 NAME = "utilisation"
 QUESTION = "Does the device do useful arithmetic most of the time?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 WRONG, PASSES = 0.20, 0.30
@@ -73,17 +75,19 @@ def detect(record: Record) -> Verdict:
     busy = busy_share(run)
     if busy is not None:
         evidence["busy_share"] = share(busy, "of the cores' time")
-    if low < WRONG <= high:
+    doubt = _doubt(record)
+    if low / doubt < WRONG <= high * doubt:
         return _answer(
             "inconclusive",
             evidence,
-            cause=f"steps vary: from {low:.0%} to {high:.0%} of the ceiling, on both sides of {WRONG:.0%}",
+            cause=f"steps vary: from {low:.0%} to {high:.0%} of the ceiling, "
+            + (f"on both sides of {WRONG:.0%}" if low < WRONG <= high else "by what other programs left to them"),
             fix="run more steps on a quiet machine",
         )
     faster = _times_faster(record)
     if faster is not None:
         evidence["speed_of_tuned"] = Quantity(faster, "times this run's tokens/s")
-    if value >= WRONG and (faster or 0.0) >= FASTER:
+    if value >= WRONG and (faster or 0.0) >= FASTER * (uneven(run, record.runs["tuned"]) if faster else 1.0):
         return _answer(
             "found",
             evidence,
@@ -98,6 +102,12 @@ def detect(record: Record) -> Verdict:
     return _answer(
         "found", evidence, cause=f"{value:.1%} of what this device was seen to do: {cause}", fix=fix, waste=_waste(record)
     )
+
+
+def _doubt(record: Record) -> float:
+    """By what factor other programs may have made an MFU too small or too large: they hinder the run, or its ceiling."""
+    best = record.runs.get("ceiling")
+    return uneven(record.run, best) if best is not None else hindered(record.run)
 
 
 def _why(waiting: float, nothing_trained: bool) -> tuple[str, str]:

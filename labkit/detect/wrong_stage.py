@@ -13,12 +13,15 @@ import numpy as np
 from ..record.measures import Quantity
 from ..record.measures_zero import backend_bytes, operations, peak_bytes, strategy_of, strategy_runs, timed_steps_s
 from ..record.schema import Record, Run
+from ..record.spread import FLOOR_S
 from ..record.strategies import STRATEGIES
 from ..record.zero import cheapest, recipe
+from .under_load import uneven
 from .verdict import Verdict, answering, either
 
 NAME = "wrong-stage"
 QUESTION = "Does this stage of ZeRO cost time that a cheaper one, which fits, would not?"
+TIMED = True
 _answer = answering(NAME, QUESTION)
 
 LESS = 0.95
@@ -140,7 +143,8 @@ def _beside(record: Record, run: Run, best: str, other: Run, evidence: dict[str,
         f"step_time_of_{best.replace('-', '_')}": Quantity(float(np.median(cheap)) * 1e3, "ms", source),
     }
     more = backend_bytes(run) / backend_bytes(other)
-    if own.min() > SLOWER * np.quantile(cheap, 0.25):
+    doubt, least_s = uneven(run, other), FLOOR_S
+    if own.min() > max(SLOWER * doubt * np.quantile(cheap, 0.25), np.quantile(cheap, 0.25) + least_s):
         return _answer(
             "found",
             evidence,
@@ -152,7 +156,7 @@ def _beside(record: Record, run: Run, best: str, other: Run, evidence: dict[str,
             where=str(run.fact("wrap_where", "")) or None,
             waste=max(0.0, 1 - float(np.median(cheap)) / float(np.median(own))),
         )
-    if np.quantile(own, 0.25) <= SLOWER * cheap.min():
+    if np.quantile(own, 0.25) <= SLOWER * cheap.min() and doubt == 1:
         return _answer(
             "clear", evidence, cause=f"{name} sends {more:.2f} times what {best} sends, and its steps take no longer for it"
         )

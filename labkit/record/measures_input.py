@@ -223,10 +223,16 @@ def _merged(spans) -> list[tuple[int, int]]:
 
 def fetches(run: Run) -> list[list[Span]]:
     """By rank: the fetches of its judged steps, on one time axis."""
-    return [
-        [span for step in judged_steps(log) for span in step.spans if span.name == "fetch" and span.lane == "data"]
-        for log in run.ranks
-    ]
+    return [[fetch for step in judged_steps(log) for fetch in _fetches_of(step)] for log in run.ranks]
+
+
+def _fetches_of(step: Step) -> list[Span]:
+    """What `probe.batches` timed; of a program with names of its own all that it calls data, from first to last."""
+    data = [span for span in step.spans if span.lane == "data"]
+    named = [span for span in data if span.name == "fetch"]
+    if named or not data:
+        return named
+    return [Span("fetch", "data", min(span.start_ns for span in data), max(span.end_ns for span in data))]
 
 
 @dataclass(frozen=True)
