@@ -56,11 +56,16 @@ def allowed_repeats(seen: Reads, size: int | None) -> int:
     A sampler repeats fewer than W samples, and only at the end of an epoch. It repeats none in place of samples that it
     leaves out.
     """
-    at_the_end = seen.complete or seen.unique == size
+    at_the_end = seen.complete or seen.unique == size or _only_the_last_step_repeats(seen)
     in_place_of_others = size is not None and seen.unique < size <= seen.total
     if in_place_of_others and seen.across_ranks >= FEW_SAMPLES * seen.total:
         return 0
     return max(seen.world_size - 1, filling(seen, size)) if at_the_end else 0
+
+
+def _only_the_last_step_repeats(seen: Reads) -> bool:
+    before = np.concatenate([seen.all_keys[:0], *seen.global_batches[:-1]])
+    return len(np.unique(before)) == len(before)
 
 
 def one_filled_batch(seen: Reads, size: int | None) -> bool:
@@ -68,7 +73,11 @@ def one_filled_batch(seen: Reads, size: int | None) -> bool:
 
     Ranks that read W times the data in it have each read all of it: no filling.
     """
-    if size is None or len(seen.global_batches) != 1 or not size < seen.total < seen.world_size * size:
+    if size is None or len(seen.global_batches) != 1 or seen.total <= size:
+        return False
+    if seen.within_ranks:
+        return True  # a batch that is larger than the data: on every rank the loader goes through them again
+    if seen.total >= seen.world_size * size:
         return False
     return not seen.sure or (seen.unique == size and int(np.ptp(seen.copies[1])) <= 1)
 

@@ -142,6 +142,8 @@ class _OfRun:
     def _same_in_same_order(self, seen: Reads, evidence: dict[str, Quantity]) -> Verdict | None:
         """Where all ranks, or some, read the same samples step by step; None where none do."""
         size, waste = self._size, 1 - float(seen.unique_shares.mean())
+        if seen.within_ranks and one_filled_batch(seen, size):
+            return None
         if seen.identical_steps >= IDENTICAL and seen.unique > 1 and self._identical_by_no_chance:
             if copies_in_data(seen, size) and not self._identical_in_two_orders:
                 return _cannot_tell_equal_data(evidence)

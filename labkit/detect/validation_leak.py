@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..record.measures import Quantity, dataset_size, epochs, reads
+from ..record.measures import Quantity, dataset_size, every_epoch
 from ..record.measures_leak import Leak, held_out, validation_leak
 from ..record.schema import Record, Run
+from ..words import plural
 from .explanations import MEETINGS, unless_contents_change
 from .verdict import Verdict, answering, either
 
@@ -47,7 +48,7 @@ def _judge(run: Run) -> Verdict:
         "told_apart_by": Quantity(leak.key),
     }
     if leak.leaked == 0:
-        whole = any(reads(run, epoch).complete for epoch in epochs(run))
+        whole = any(epoch.whole.complete for epoch in every_epoch(run))
         if not whole:
             return _answer(
                 "inconclusive",
@@ -63,11 +64,34 @@ def _judge(run: Run) -> Verdict:
             cause="validation samples equal training samples, but no more than copies in the data set may explain",
             fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
         )
+    if leak.key == "id" and leak.same_content == 0 and leak.leaked == leak.validation:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause="every validation sample has the id of a training sample, and none its content: two data sets may each "
+            "count ids from 0, or the content changes each time (augmentation)",
+            fix="give each sample of all the data an id of its own, or leave the ids of the validation out",
+        )
+    spoilt, scored = leak.epochs
+    if not spoilt and scored > 1:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"{leak.leaked:,} of {plural(leak.validation, 'validation sample')} are trained on, but only after the "
+            "last validation that holds them: a last training on all data does that, and the scores before it stand",
+            fix="if that is not what you do, look at what is split off in the last epochs",
+        )
+    if spoilt:
+        evidence |= {
+            "begins_in_epoch": Quantity(leak.begins or 0),
+            "epochs_with_the_fault": Quantity(spoilt, f"of {scored} with a validation"),
+        }
+    begins = f" from epoch {leak.begins} on" if leak.begins and scored > 1 else ""
     return _answer(
         "found",
         evidence,
         cause=f"{leak.leaked:,} of {leak.validation:,} validation samples are trained on by some rank: "
-        "the validation score is not one",
+        f"the validation score is not one{begins}",
         fix=INDICES if leak.own * 2 * run.world_size >= leak.leaked else SEED,
         where=str(run.fact("split_where", "")) or None,
     )
@@ -87,5 +111,6 @@ def _copies_in_data(run: Run, leak: Leak) -> bool:
             if len(times):
                 pairs = max(pairs, int((times // int(np.median(times)) - 1).clip(0).sum()))
                 different = max(different, len(times))
-    trained = dataset_size(run) or reads(run, epochs(run)[0], "digest").total
+    first = next(epoch.whole for epoch in every_epoch(run) if epoch.whole.total)
+    trained = dataset_size(run) or first.total
     return leak.leaked <= 2 * trained / different * (2 * pairs + MEETINGS)

@@ -158,6 +158,8 @@ def _runs_on(whole: Reads, size: int) -> bool:
 
     Ranks that each read all of the data once, or all the same, read as much in one pass.
     """
+    if max(len(keys) for keys in whole.global_batches) > size:
+        return False  # one step reads more than there is: it is filled up
     one_pass = (whole.within_ranks == 0 and size >= FEW) or (whole.identical_steps >= 0.9 and whole.unique > 1)
     return whole.total > ENDLESS * size and not one_pass
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .epochs import dataset_size, different_samples, epochs, every_epoch, first_epoch, reads, sharers, strangers
 from .measures_leak import validation_leak
+from .orders import order_repeats
 from .quantity import Quantity
 from .reads import Key, Reads
 from .schema import RankLog, Record, Run, Span, Step
@@ -21,6 +22,7 @@ __all__ = [  # what is asked of here and made elsewhere
     "epochs",
     "every_epoch",
     "first_epoch",
+    "order_repeats",
     "reads",
     "sharers",
     "strangers",
@@ -89,14 +91,6 @@ def same_order(first: Reads, second: Reads) -> np.ndarray:
         length = min(len(one), len(two))
         shares.append(float((one[:length] == two[:length]).mean()) if length else 0.0)
     return np.array(shares)
-
-
-def order_repeats(run: Run) -> bool | None:
-    """Whether every rank read the second epoch in the order of the first; None with fewer than two epochs."""
-    found = epochs(run)
-    if len(found) < 2:
-        return None
-    return bool((same_order(reads(run, found[0]), reads(run, found[1])) == 1.0).all())
 
 
 def expected_unique_share(num_samples: int, batch: int, world_size: int) -> float:

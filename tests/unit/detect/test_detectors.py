@@ -441,8 +441,10 @@ def test_epochs_that_repeat_later_are_found_and_named():
     assert verdict.status == "found" and "epoch 2 repeats epoch 1's order" in verdict.cause
 
 
-def test_an_epoch_of_one_step_has_no_order():
-    assert ask("order", readings.same_order(64, 2, 32)).status == "clear"
+def test_an_epoch_of_one_step_shows_that_its_order_repeats_and_not_that_it_matters():
+    verdict = ask("order", readings.same_order(64, 2, 32))
+    assert (verdict.status, "one step" in verdict.cause) == ("inconclusive", True)
+    assert ask("order", readings.fixed(64, 2, 32)).status == "clear"
 
 
 def test_one_epoch_has_no_second_order():
@@ -552,7 +554,7 @@ def test_each_verdict_names_its_question_and_gives_a_cause_and_where_it_finds_so
 
 def test_detectors_are_found_by_their_files():
     assert {"coverage", "order", "rank-duplicates", "validation-leak", "worker-duplicates"} <= set(detect.names())
-    assert not {"verdict", "cost", "explanations"} & set(detect.names())
+    assert not {"verdict", "cost", "explanations", "over_epochs"} & set(detect.names())
 
 
 def test_an_unknown_detector_is_refused_with_the_nearest_name():
