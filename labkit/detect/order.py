@@ -143,6 +143,13 @@ def _decided(compared: _Compared, run: Run, together: bool) -> Verdict:
         "begins_in_epoch": Quantity(second.epoch),
         "epochs_with_the_fault": Quantity(len(again), f"of {len(read) - 1} that have one before them"),
     }
+    if all(read[place].one_batch for place in again):
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause="every step reads the same batch: there is no order that could change",
+            fix="read the data, and not one batch of them, for two epochs",
+        )
     if max(len(of_rank) for seen in read for of_rank in seen.batches) == 1:
         return _answer(
             "inconclusive",

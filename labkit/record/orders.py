@@ -152,7 +152,10 @@ def _as_before(keys: np.ndarray, alike: Sequence[tuple[np.ndarray, int]]) -> tup
 
 
 def _surprise(keys: np.ndarray, sizes: Sequence[int]) -> float:
-    """-log of the chance of one order: of n samples, in batches of these sizes, within which the order does not count."""
+    """-log of the chance of one order: of n samples, in batches of these sizes, within which the order does not count.
+
+    What comes several times, as workers deliver it, may come in step: each different sample counts once.
+    """
     copies = np.unique(keys, return_counts=True)[1]
     same = sum(math.lgamma(count + 1) for count in (*sizes, *copies[copies > 1].tolist()))
-    return max(0.0, math.lgamma(len(keys) + 1) - same)
+    return max(0.0, min(math.lgamma(len(keys) + 1) - same, math.lgamma(len(copies) + 1)))

@@ -447,6 +447,12 @@ def test_an_epoch_of_one_step_shows_that_its_order_repeats_and_not_that_it_matte
     assert ask("order", readings.fixed(64, 2, 32)).status == "clear"
 
 
+@by_ids_and_by_content
+def test_one_batch_again_and_again_has_no_order(ids):
+    first = [[share[:1] * 5 for share in readings.fixed(97, 2, 16)[0]]]
+    assert ask("order", first * 3, ids=ids, dataset_size=97).status == "inconclusive"
+
+
 def test_one_epoch_has_no_second_order():
     assert ask("order", readings.fixed(97, 2, 8)[:1]).status == "not_applicable"
 
