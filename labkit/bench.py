@@ -55,6 +55,8 @@ class Bench:
                 {"detector": v.detector, "status": v.status, "cause": v.cause, "fix": v.fix} for v in self.verdicts
             ],
             "baseline": msgspec.to_builtins(baseline),
+            "doubts": baseline.doubts,
+            "set_aside": baseline.set_aside,
             "kept": str(baseline_file(baseline.device_kind)),
         }
 

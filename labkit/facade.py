@@ -23,14 +23,14 @@ from .ranks.join import Place, attempt, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .ranks.links import Links, links
 from .record import measures, store
-from .record.baseline import write_baseline
+from .record.baseline import reason_to_set_aside, write_baseline
 from .record.blame import blamed_on, understood
 from .record.measures import Quantity
 from .record.own_names import apart
 from .record.schema import Record
 from .record.table import Table
 from .report import report_of
-from .runner import OnProgress, Request, around, execute, help_along, kept_baseline, provenance_of
+from .runner import OnProgress, Request, around, check_survey, execute, help_along, kept_baseline, provenance_of
 
 
 def lab(slug: str) -> Lab:
@@ -130,6 +130,8 @@ class Lab:
             control=control,
             on_progress=on_progress,
         )
+        if self.spec.baseline is not None and place is None:
+            check_survey(count)
         config = self.spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
         if self.spec.baseline is not None and request.links is not None and config.keep == "yes":
             raise UsageError(
@@ -165,10 +167,13 @@ class Lab:
     def _keep_baseline(self, record: Record) -> Record:
         """Write a survey's record, and keep what it found for later labs unless the caller said no."""
         assert self.spec.baseline is not None
-        record = msgspec.structs.replace(record, baseline=self.spec.baseline(record))
+        baseline, keep = self.spec.baseline(record), record.config.get("keep") == "yes"
+        if baseline is not None and keep:
+            baseline = msgspec.structs.replace(baseline, set_aside=reason_to_set_aside(baseline))
+        record = msgspec.structs.replace(record, baseline=baseline)
         store.write_record(record)
-        if record.baseline is not None and record.config.get("keep") == "yes":
-            write_baseline(record.baseline)
+        if baseline is not None and keep and not baseline.set_aside:
+            write_baseline(baseline)
         return record
 
     def judge(self, record: Record) -> Verdicts:

@@ -25,6 +25,7 @@ from .record import store
 from .record.baseline import Baseline, read_baseline
 from .record.load import heaviest
 from .record.schema import Head, Provenance, Run
+from .words import plural
 
 OnProgress = Callable[[str, Progress], None]
 
@@ -55,6 +56,24 @@ class Request:
         """Backend and device of the ranks on this machine; refuses what cannot be."""
         local = place.local_world_size if place else self.ranks
         return choose(local, visible_gpus(), self.device, self.backend)
+
+
+MOST_RANKS_A_CORE = 8
+"""Of a survey: with more of them a link shows how the system takes turns, and each collective takes seconds for it."""
+
+
+def check_survey(ranks: int) -> None:
+    """Refuse to measure the link of more ranks than this machine could say anything about.
+
+    Raises:
+        UsageError: naming the cores, and how many ranks may be asked for.
+    """
+    units = max(usable_cores(), visible_gpus())
+    if ranks > MOST_RANKS_A_CORE * units:
+        raise UsageError(
+            f"{ranks} ranks on {plural(units, 'core')} would measure how they take turns, for minutes; give at most "
+            f"{MOST_RANKS_A_CORE * units} (--ranks {units} has one for each)"
+        )
 
 
 def around(plans: list[RunPlan], request: Request, place: Place | None) -> AbstractContextManager[Standing]:

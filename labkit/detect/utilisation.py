@@ -95,6 +95,13 @@ def detect(record: Record) -> Verdict:
             fix=_why(waiting, False)[1],
             waste=_waste(record),
         )
+    if value >= WRONG and best.doubts:
+        return _answer(
+            "inconclusive",
+            evidence,
+            cause=f"{value:.0%} of the baseline's best product, which may be too low: {', and '.join(best.doubts)}",
+            fix="end what else runs on this machine, then: labkit bench --refresh, and run again",
+        )
     if value >= WRONG:
         word = "passes" if value >= PASSES else "is poor but not a fault by itself"
         return _answer("clear", evidence, cause=f"{value:.0%} of what this device was seen to do {word}")

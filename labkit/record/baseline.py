@@ -15,10 +15,17 @@ from ..errors import RecordError
 from ..words import plural
 from .bounds import Int, Name, Named
 from .files import read_regular
+from .load import Load
 from .safe_json import decoded
 
 BASELINE_SCHEMA = 1
 MAX_BASELINE_BYTES = 2**20
+DOUBTFUL_DAYS = 1
+"""One that was taken while the machine did other work as well is measured again this soon."""
+
+WAVERING = 0.3
+"""Share of the median repeat's time that the best one of a product or a copy does without on a machine that holds still."""
+
 STALE_DAYS = 30
 """A baseline older than this is measured again: drivers, other tenants and throttling change what a machine does."""
 
@@ -45,6 +52,8 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         launch_s: from the launch of `world_size` ranks that do nothing to their end, the server warm: the median.
         spread: by measure: share of the median repeat's time that the best did without.
         how: by measure: size, repeats and the like, in words.
+        load: what other programs took of the cores meanwhile; None where nobody looked.
+        set_aside: why it was not kept, in words; empty where it was.
     """
 
     schema: Int
@@ -68,6 +77,26 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     launch_s: float | None = None
     spread: Named[float] = {}
     how: Named[Name] = {}
+    load: Load | None = None
+    set_aside: Name = ""
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why its rates may be lower than what the machine can do, a phrase each; empty for one to rely on."""
+        found = [f"{self.load.said} while it was measured"] if self.load is not None and self.load.matters else []
+        wide = {n: s for n, s in self.spread.items() if n.startswith(("matmul", "copy")) and s > WAVERING}
+        if wide:
+            worst = max(wide, key=lambda name: wide[name])
+            found.append(f"repeats of {worst.replace('_', ' ')} differ by {wide[worst]:.0%}")
+        return found
+
+    @property
+    def caution(self) -> str:
+        """The doubts as one sentence with what to do; empty where there are none."""
+        if not self.doubts:
+            return ""
+        said = f"was {self.set_aside}" if self.set_aside else f"may be too low: {', and '.join(self.doubts)}"
+        return f"This baseline {said}. End what else runs on this machine, then: labkit bench --refresh"
 
     def __repr__(self) -> str:
         from .measures_survey import quantities
@@ -83,7 +112,8 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     def label(self) -> str:
         """One line of provenance, as figures print it."""
         ranks = plural(self.world_size, "rank")
-        return f"measured {self.date[:10]} · {self.device} · {ranks} · {self.backend} · torch {self.torch}"
+        doubts = "".join(f" · {doubt}" for doubt in self.doubts)
+        return f"measured {self.date[:10]} · {self.device} · {ranks} · {self.backend} · torch {self.torch}{doubts}"
 
     def age_days(self, now: datetime | None = None) -> float:
         """Days since it was measured."""
@@ -112,8 +142,10 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
             if getattr(self, name) != value
         ]
         age = self.age_days(now)
-        if age > STALE_DAYS:
-            found.append(f"it is {age:.0f} days old (at most {STALE_DAYS})")
+        most = DOUBTFUL_DAYS if self.doubts else STALE_DAYS
+        if age > most:
+            why = f", since {self.doubts[0]}" if self.doubts else ""
+            found.append(f"it is {age:.0f} days old (at most {most}{why})")
         if age < -1:
             found.append(f"its date, {self.date[:10]}, is in the future")
         return found
@@ -145,6 +177,23 @@ def read_baseline(device_kind: str = "cpu") -> Baseline:
     if wrong:
         raise RecordError(f"{path}: {wrong}; {remedy}")
     return found
+
+
+def reason_to_set_aside(baseline: Baseline) -> str:
+    """Why a baseline is not to be kept in place of the one before it; empty where it is.
+
+    One with doubts does not take the place of one without that still speaks for the machine.
+    """
+    if not baseline.doubts:
+        return ""
+    try:
+        earlier = read_baseline(baseline.device_kind)
+    except RecordError:
+        return ""
+    here = {"device": baseline.device, "system": baseline.system, "torch": baseline.torch, "cores": baseline.cores}
+    if earlier.doubts or earlier.misfits(**here) or earlier.world_size != baseline.world_size:
+        return ""
+    return f"not kept: {', and '.join(baseline.doubts)}; the one of {earlier.date[:10]}, without such doubts, stays"
 
 
 def write_baseline(baseline: Baseline) -> Path:

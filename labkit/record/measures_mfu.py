@@ -35,10 +35,12 @@ class Ceiling:
     Attributes:
         flops_per_s: rate of the best matrix product in the run's precision.
         said: which measurement that is.
+        doubts: why it may be too low.
     """
 
     flops_per_s: float
     said: str
+    doubts: tuple[str, ...] = ()
 
 
 def ceiling(record: Record) -> Ceiling | None:
@@ -57,7 +59,8 @@ def ceiling(record: Record) -> Ceiling | None:
     said = f"best matrix product of the baseline of {kept.date[:10]}" + (
         f", of which a rank has 1/{sharing}" * (sharing > 1)
     )
-    return Ceiling(kept.matmul_flops_per_s[precision] / sharing, said)
+    said += "".join(f"; {doubt}" for doubt in kept.doubts)
+    return Ceiling(kept.matmul_flops_per_s[precision] / sharing, said, tuple(kept.doubts))
 
 
 def trains_nothing(run: Run) -> bool:

@@ -310,6 +310,11 @@ class Record(msgspec.Struct, frozen=True, dict=True):
         return f"ended early: {self.run.left_open}" if not self.lab and self.run.left_open else ""
 
     @property
+    def baseline_doubts(self) -> str:
+        """Why the machine's baseline, as the record holds it, may be too low, as a sentence; empty for one to rely on."""
+        return "" if self.baseline is None else self.baseline.caution
+
+    @property
     def run(self) -> Run:
         """The run under study."""
         return self.runs.get("variant") or next(iter(self.runs.values()))

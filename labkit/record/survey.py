@@ -10,6 +10,7 @@ import numpy as np
 from ..words import plural
 from .baseline import BASELINE_SCHEMA, Baseline
 from .ceilings import MIN_SIZES, LinkFit, Timing, fit_link, timing
+from .load import heaviest
 from .schema import Record, Run
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
@@ -115,6 +116,7 @@ def baseline_of(record: Record) -> Baseline | None:
         date=record.provenance.date,
         matmul_flops_per_s={d: compute[f"matmul-{d}"].flops_per_s for d in DTYPES if f"matmul-{d}" in compute},
         copy_bytes_per_s=compute["copy"].bytes_per_s,
+        load=heaviest([run.load for role, run in record.runs.items() if not role.startswith("launch")]),
         **values,
     )
 

@@ -90,6 +90,7 @@ def record_card(record: Record) -> str:
         f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
         f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
         + (f"<div style='{_SMALL}'>{escape(record.ended_early)}</div>" if record.ended_early else "")
+        + (f"<div style='{_SMALL}'>{escape(record.baseline_doubts)}</div>" if record.baseline_doubts else "")
         + (f"<div style='{_SMALL}'>{escape(record.network.made)}</div>" if record.network else "")
         + (f"<div style='{_SMALL}'>{escape(record.storage.made)}</div>" if record.storage else "")
     )

@@ -38,13 +38,16 @@ def print_bench(console: Console, found: Any, here: Any) -> None:
     console.print(Text("spread: share of the median repeat's time that the best did without", style="dim"))
     console.print(Text(found.baseline.label(), style="dim"))
     console.print(Text(found.reason, style="dim"))
+    if found.baseline.caution:
+        console.print(Text(found.baseline.caution, style="bold yellow"))
     console.print()
     for verdict in found.verdicts:
         console.print(_verdict(verdict))
     if found.verdicts:
         console.print()
     print_labs_here(console, here)
-    console.print(f"kept in {found.report()['kept']}", style="dim", soft_wrap=True, markup=False)
+    if not found.baseline.set_aside:
+        console.print(f"kept in {found.report()['kept']}", style="dim", soft_wrap=True, markup=False)
 
 
 def print_labs_here(console: Console, here: Any) -> None:
@@ -71,6 +74,7 @@ def baseline_card(baseline: Baseline) -> str:
         for row in rows_of(baseline)
     )
     note = f"spread: share of the median repeat's time that the best did without<br>{escape(baseline.label())}"
+    note += f"<br><strong>{escape(baseline.caution)}</strong>" if baseline.caution else ""
     return _box(f"<table><tr>{head}</tr>{rows}</table><div style='{_SMALL}'>{note}</div>")
 
 

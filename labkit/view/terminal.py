@@ -84,7 +84,12 @@ def print_record(console: Console, record: Any, measures: dict[str, Any], verdic
     console.print(
         Panel(
             Group(
-                table, *(Text(line, style="dim") for line in (record.provenance.label(), made, record.ended_early) if line)
+                table,
+                *(
+                    Text(line, style="dim")
+                    for line in (record.provenance.label(), made, record.ended_early, record.baseline_doubts)
+                    if line
+                ),
             ),
             title=Text(f"{record.title}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s"),
             title_align="left",

@@ -54,6 +54,15 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(capsys, monkeypatch, words, s
     assert said in wrong_use(capsys, monkeypatch, *words)
 
 
+@pytest.mark.parametrize("words", [["bench"], ["run", "start-here", "--set", "parts=link"]])
+def test_a_link_of_many_ranks_to_a_core_is_refused_at_once_with_how_many_may_be_asked_for(capsys, monkeypatch, words):
+    """99 ranks on 2 cores went on for minutes."""
+    monkeypatch.setattr("labkit.runner.usable_cores", lambda: 2)
+    monkeypatch.setattr("labkit.runner.visible_gpus", lambda: 0)
+    said = wrong_use(capsys, monkeypatch, *words, "--ranks", "99", "--device", "cpu")
+    assert "99 ranks on 2 cores" in said and "at most 16" in said
+
+
 def test_a_damaged_baseline_is_named_with_its_file_and_not_repaired(capsys, monkeypatch):
     path = baseline_file()
     path.parent.mkdir(parents=True)

@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from ...ranks.backend import usable_cores
 from ...ranks.context import RankContext
+from ...record.ceilings import MIN_SIZES
 from ..spec import RunPlan
 from . import Config
 from .compute import measure_compute
@@ -23,7 +24,12 @@ SMALLEST_BYTES = 1024
 STEP = 4
 """From one message size to the next."""
 
-REPEATS = 7
+REPEATS, FEWEST = 7, 3
+"""Of each size: as a rule, and where the time is over."""
+
+PATIENCE = 3.0
+"""As many times as long as planned the link may take."""
+
 WARM_UP = 2
 
 
@@ -59,19 +65,26 @@ def measure_link(context: RankContext) -> None:
     Each repeat is a row of all-reduces, one after another without a barrier: a rank cannot be ahead of the others by more
     than one, and the cost of setting out together is shared by the row. Rounds over all sizes spread a disturbance.
 
-    Collectives: for each size two warm-ups, a pilot and an all-reduce of its time; then the repeats, a barrier before each.
+    Collectives: for each size two warm-ups, a pilot and all-reduces of its time; then the repeats, a barrier before each,
+    and from the fourth round on an all-reduce of the time that is gone.
     """
     config: Config = context.config
     gpus = torch.cuda.device_count() if context.device.type == "cuda" else 0
     context.probe.declare(cores=usable_cores(), num_gpus=gpus)
     if context.world_size < 2:
         return
-    sizes = message_sizes(config.max_message_mib * 2**20)
-    messages = {size: torch.zeros(size // 4, device=context.device) for size in sizes}
-    each_s = config.budget_s * LINK_SHARE / len(sizes) / REPEATS
-    rows = {size: _row_length(message, each_s, context) for size, message in messages.items()}
-    context.expect_steps(REPEATS * len(sizes))
-    for _ in range(REPEATS):
+    sizes, started = message_sizes(config.max_message_mib * 2**20), time.monotonic()
+    budget_s = config.budget_s * LINK_SHARE
+    messages, rows = {}, {}
+    for size in sizes:
+        messages[size] = torch.zeros(size // 4, device=context.device)
+        rows[size] = _row_length(messages[size], budget_s / len(sizes) / REPEATS, context)
+        if len(rows) >= MIN_SIZES and _longest(time.monotonic() - started, context) > budget_s:
+            break  # a slow link, or many ranks to a core: fewer sizes, rather than no end
+    context.expect_steps(REPEATS * len(rows))
+    for repeat in range(REPEATS):
+        if repeat >= FEWEST and _longest(time.monotonic() - started, context) > PATIENCE * budget_s:
+            break
         for size, message in messages.items():
             _repeat(context, message, rows[size])
 
@@ -88,9 +101,15 @@ def _row_length(message: torch.Tensor, budget_s: float, context: RankContext) ->
     """How many all-reduces fill a repeat's share of the budget, the same on every rank."""
     for _ in range(WARM_UP):
         dist.all_reduce(message)
-    pilot = torch.tensor([_seconds(lambda: dist.all_reduce(message), context.device)], device=context.device)
-    dist.all_reduce(pilot, op=dist.ReduceOp.MAX)
-    return int(max(1, min(100, budget_s / max(pilot.item(), 1e-6))))
+    pilot_s = _longest(_seconds(lambda: dist.all_reduce(message), context.device), context)
+    return int(max(1, min(100, budget_s / max(pilot_s, 1e-6))))
+
+
+def _longest(seconds: float, context: RankContext) -> float:
+    """The longest of all ranks' times, the same number on each, so that all decide alike. Collectives: one all-reduce."""
+    longest = torch.tensor([seconds], device=context.device)
+    dist.all_reduce(longest, op=dist.ReduceOp.MAX)
+    return float(longest.item())
 
 
 def _repeat(context: RankContext, message: torch.Tensor, row: int) -> None:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from labkit.detect import busy_not_useful, flop_convention, utilisation
+from labkit.record.load import Load
 from labkit.record.measures_mfu import mfu_measures
 from labkit.record.schema import Run, Span, Step
 from labkit.record.survey import baseline_of
@@ -163,3 +164,13 @@ def test_a_script_that_tells_no_tokens_is_told_so_and_not_that_it_trains_nothing
 def test_the_counter_is_compared_with_the_formula(counted, status, words):
     verdict = flop_convention.detect(record(0.4, counted_flops_per_token=counted))
     assert verdict.status == status and words in verdict.cause
+
+
+def test_a_baseline_that_may_be_too_low_clears_nobody_and_is_said_where_it_is_used():
+    """fp32 at 50 GFLOP/s where 173 is normal: an MFU of 60 % is one of 17."""
+    load = Load(cores=2, wanted=2, before=1.4, during=1.4, own=0.6, seconds=6.0)
+    good = kept(precision="bf16")
+    low = utilisation.detect(msgspec.structs.replace(good, baseline=msgspec.structs.replace(good.baseline, load=load)))
+    assert utilisation.detect(good).status == "clear"
+    assert low.status == "inconclusive" and "other programs used 1.4 of 2 cores" in low.cause and "--refresh" in low.fix
+    assert "other programs used 1.4 of 2 cores" in low.evidence["ceiling"].unit

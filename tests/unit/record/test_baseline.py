@@ -8,9 +8,11 @@ import pytest
 
 from labkit.errors import RecordError
 from labkit.record import store
-from labkit.record.baseline import NoBaseline, baseline_file, read_baseline, write_baseline
+from labkit.record.baseline import NoBaseline, baseline_file, read_baseline, reason_to_set_aside, write_baseline
+from labkit.record.load import Load
 from labkit.record.survey import baseline_of
 
+from ..builders import crowded
 from ..surveys import survey
 
 HERE = {"device": "a processor", "system": "Linux x86_64", "torch": "2.9", "cores": 2}
@@ -119,3 +121,51 @@ def test_a_record_keeps_the_baseline_it_was_made_with_and_older_records_have_non
 
 def test_its_file_is_moved_by_the_variable_that_moves_the_runs(tmp_path):
     assert baseline_file("cuda") == tmp_path / "cache" / "baseline-cuda.json"
+
+
+# Taken on a machine that did other work
+
+
+def busy(baseline, during=1.1):
+    return msgspec.structs.replace(
+        baseline, load=Load(cores=2, wanted=2, before=during, during=during, own=0.9, seconds=6.0)
+    )
+
+
+def test_one_that_was_taken_beside_other_programs_says_so_wherever_it_is_named(baseline):
+    assert baseline.doubts == [] and baseline.caution == ""
+    doubtful = busy(baseline)
+    assert "other programs used 1.1 of 2 cores" in doubtful.label() and "--refresh" in doubtful.caution
+    assert busy(baseline, 0.05).doubts == []
+    wide = msgspec.structs.replace(baseline, spread={"matmul_fp32": 0.66, "launch": 0.9})
+    assert wide.doubts == ["repeats of matmul fp32 differ by 66%"]
+
+
+def test_one_with_doubts_is_kept_for_a_day_and_not_for_a_month(baseline):
+    later = datetime.fromisoformat(baseline.date) + timedelta(days=3)
+    assert baseline.misfits(**HERE, now=later) == []
+    (why,) = busy(baseline).misfits(**HERE, now=later)
+    assert "3 days old (at most 1, since other programs used 1.1 of 2 cores" in why
+    assert busy(baseline).misfits(**HERE, now=datetime.fromisoformat(baseline.date)) == []
+
+
+def test_one_with_doubts_does_not_take_the_place_of_a_better_one(baseline):
+    now = datetime.now(UTC).isoformat()
+    good = msgspec.structs.replace(baseline, date=now)
+    assert reason_to_set_aside(busy(good)) == "", "there is none to lose"
+    write_baseline(good)
+    assert reason_to_set_aside(good) == ""
+    why = reason_to_set_aside(busy(good))
+    assert "not kept: other programs used 1.1 of 2 cores" in why and f"the one of {now[:10]}" in why
+    assert why in msgspec.structs.replace(busy(good), set_aside=why).caution
+    write_baseline(msgspec.structs.replace(good, date="2020-01-01T00:00:00+00:00"))
+    assert reason_to_set_aside(busy(good)) == "", "it is too old to be better"
+    write_baseline(busy(good))
+    assert reason_to_set_aside(busy(good)) == "", "it has doubts of its own"
+
+
+def test_a_survey_keeps_the_load_of_its_measurements_and_a_file_without_it_is_read_as_before(baseline):
+    record = crowded(survey(), 1.1)
+    assert baseline_of(record).load.during == 1.1 and baseline_of(record).doubts
+    old = {k: v for k, v in msgspec.to_builtins(baseline).items() if k not in ("load", "set_aside")}
+    assert msgspec.convert(old, type(baseline)) == baseline
