@@ -181,7 +181,8 @@ def _right_step(config: Config, before: State, batch: tuple, device: str) -> tup
     model = build_model(config, 0).to(device)
     model.load_state_dict(before.model)
     optimizer, scaler = build_optimizer(model, config), _scaler(replace(config, init_scale=before.scale), device)
-    optimizer.load_state_dict(copy.deepcopy(before.optimizer))
+    own_groups = optimizer.state_dict()["param_groups"]  # the configuration's: a loop may not change its learning rate
+    optimizer.load_state_dict({**copy.deepcopy(before.optimizer), "param_groups": own_groups})
     scaler.load_state_dict(before.scaler)
     gradients: list[torch.Tensor] = []
     optimizer.register_step_pre_hook(lambda *_: gradients.append(_gradients(model)))
