@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..record.measures import Quantity, Reads, dataset_size, every_epoch, reads
+from ..record.measures import Quantity, Reads, dataset_size, different_samples, every_epoch, reads
 from ..record.schema import Record, Run
 from ..words import plural
-from .explanations import MEETINGS, unless_contents_change, with_replacement
+from .explanations import MEETINGS, unless_contents_change, unless_ids_are_doubtful, with_replacement
 from .over_epochs import Judged, over_epochs, too_short
 from .verdict import Verdict, answering
 
@@ -133,6 +133,9 @@ class _OfRun:
 
     def judge(self, at: int) -> Verdict:
         """What an epoch says."""
+        return unless_ids_are_doubtful(self._judge(at), self._read[at])
+
+    def _judge(self, at: int) -> Verdict:
         seen, size, missing = self._read[at], self._size, self._missing(at)
         evidence = {
             "coverage": Quantity(seen.unique / size, "of the data set"),
@@ -201,6 +204,8 @@ class _OfRun:
                 fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
             )
         if enough_reads and self._of_several_loaders(at):
+            if different_samples(self._run) == size:
+                return _answer("clear", evidence, cause="every sample is read, by contents: several loaders share their ids")
             return _answer(
                 "inconclusive",
                 evidence,

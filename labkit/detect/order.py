@@ -42,11 +42,24 @@ def detect(record: Record) -> Verdict:
             fix="run 2 epochs or more, without a cap on the steps",
         )
     verdicts = [_judge(read, run) for read in sequences]
+    if verdicts[0].status != "found" and any(verdict.status == "found" for verdict in verdicts):
+        return _of_later_passes(verdicts)
     for status in ("found", "inconclusive"):
         for verdict in verdicts:
             if verdict.status == status:
                 return verdict
     return verdicts[0]
+
+
+def _of_later_passes(verdicts: Sequence[Verdict]) -> Verdict:
+    """Where the first loader's passes come in new orders and another's do not: what is not the training goes by its name."""
+    later = next(verdict for verdict in verdicts if verdict.status == "found")
+    return _answer(
+        "inconclusive",
+        later.evidence,
+        cause="the first loader of an epoch comes in a new order each time, and another in one: an evaluation does that",
+        fix='give a pass that is no training a name of its own: probe.batches(loader, name="validation")',
+    )
 
 
 def _sequences(run: Run) -> list[list[Reads]]:
@@ -67,7 +80,7 @@ def _endless(run: Run) -> Verdict | None:
     if len(read) != 1 or not read[0].parts[0].stretch:
         return None
     whole = read[0].whole
-    periods = [(after, keys) for keys in whole.of_rank if (after := period(keys)) and len(np.unique(keys)) >= ENOUGH]
+    periods = [after for keys in whole.of_rank if len(np.unique(keys)) >= ENOUGH and (after := period(keys, ENOUGH))]
     evidence = {"told_apart_by": Quantity(whole.key)}
     if not periods:
         return _answer(
@@ -79,7 +92,7 @@ def _endless(run: Run) -> Verdict | None:
     return _answer(
         "found",
         evidence | {"ranks_that_repeat": Quantity(len(periods), f"of {whole.world_size}")},
-        cause=f"after {periods[0][0]:,} samples of a rank its order begins again, exactly: every pass over the data "
+        cause=f"after {periods[0]:,} samples of a rank its order begins again, exactly: every pass over the data "
         "comes in the order of the one before",
         fix=SHUFFLE,
         where=str(run.fact("loader_where", "")) or None,

@@ -110,14 +110,14 @@ def order_repeats(run: Run) -> bool | None:
     return any(bool(orders.same(lag).all(axis=0).any()) for lag in orders.lags)
 
 
-def period(keys: np.ndarray) -> int | None:
-    """After how many reads a rank's order begins again, exactly and for a whole period; None where it never does."""
+def period(keys: np.ndarray, least: int = 10) -> int | None:
+    """After how many reads, `least` or more, a rank's order begins again for a whole period; None where it never does."""
     by_key = np.argsort(keys, kind="stable")
     again = np.flatnonzero(keys[by_key[1:]] == keys[by_key[:-1]])
     back = np.zeros(len(keys), np.int64)
     back[by_key[again + 1]] = by_key[again + 1] - by_key[again]
     edges = np.concatenate([[0], np.flatnonzero(np.diff(back)) + 1, [len(back)]])
-    found = [int(back[a]) for a, b in itertools.pairwise(edges) if back[a] and b - a >= back[a]]
+    found = [int(back[a]) for a, b in itertools.pairwise(edges) if least <= back[a] <= b - a]
     return max(found, default=None)
 
 

@@ -117,6 +117,8 @@ class Reads:
     @cached_property
     def unique_shares(self) -> np.ndarray:
         """By step: different samples of the global batch / its samples."""
+        if self.unique == self.total:
+            return np.ones(sum(len(keys) > 0 for keys in self.global_batches))
         return np.array([len(np.unique(keys)) / len(keys) for keys in self.global_batches if len(keys)])
 
     @cached_property
