@@ -220,7 +220,7 @@ WRONG = {
 }
 
 
-@each(WRONG, quick_every=4)
+@each(WRONG, quick_every=6)
 def test_a_wrong_loader_is_refused(wrong):
     result = LAB.check(wrong)
     assert result.findings and not result.doubt
