@@ -59,6 +59,12 @@ def identical(plan, epoch):
     return [in_batches(plan.order(epoch), plan.batch)] * plan.ranks
 
 
+def identical_from_a_step_on(plan, epoch):
+    """In the first faulty epoch from some place in the order on, then throughout."""
+    order, cut = plan.order(epoch), plan.seed % plan.size if epoch == plan.begins else 0
+    return [in_batches(order[:cut][rank :: plan.ranks] + order[cut:], plan.batch) for rank in range(plan.ranks)]
+
+
 def everyone_is_one_rank(plan, epoch):
     return [plan.proper(epoch)[plan.rank]] * plan.ranks
 

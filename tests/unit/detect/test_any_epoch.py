@@ -89,6 +89,15 @@ def test_a_fault_is_found_in_the_epoch_in_which_it_begins(fault, plan, ids):
     check_fault(fault, plan, ids)
 
 
+@QUICK
+@given(plan=plans(ranks=(2, 8), size=(96, 200), epochs=(2, 10)))
+def test_ranks_that_are_identical_from_a_step_on_are_found_in_that_epoch_or_where_little_of_it_is_left_in_the_next(plan):
+    assume(plan.begins < plan.epochs - 1)
+    found = verdict("rank-duplicates", plan, plan.history(histories.identical_from_a_step_on))
+    left = plan.size - plan.seed % plan.size
+    assert found.status == "found" and begins(found) in {plan.begins, plan.begins + (left < plan.size // 2)}, found
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("fault", FAULTS)
