@@ -32,6 +32,9 @@ HARMLESS = 0.1
 LEARNS = 0.1
 """Share of its first loss that a synchronous run must lose before anything can be compared with it."""
 
+FIRST_SAID, LAST_SAID = "mean of the first gradients", "mean of the last gradients"
+"""What losses are of: the loss of the final weights on all data is another number."""
+
 FIX = (
     "lower the learning rate below 2·sin(π/(2(2τ+1)))/λ for a staleness τ and a curvature λ, and drop the momentum: not "
     "waiting acts like momentum already; or bound the staleness; or average the gradients synchronously"
@@ -66,7 +69,7 @@ def detect(record: Record) -> Verdict:
             cause=f"{_stale(of_run)}, but no loss was recorded to see what comes of it",
             fix='record probe.scalar("loss_local", …) in each step',
         )
-    evidence |= {"loss_first": Quantity(own.first), "loss_last": Quantity(own.last)}
+    evidence |= {"loss_first": Quantity(own.first, FIRST_SAID), "loss_last": Quantity(own.last, LAST_SAID)}
     limits, where = stability(record), str(run.fact("loop_where", "")) or None
     if limits is not None:
         evidence |= _of_theory(limits)
@@ -84,7 +87,7 @@ def _beside(
     evidence: dict[str, Quantity],
     where: str | None,
 ) -> Verdict:
-    evidence |= {"loss_last_sync": Quantity(reference.last)}
+    evidence |= {"loss_last_sync": Quantity(reference.last, LAST_SAID)}
     if own.last < own.first * (1 - LEARNS) and own.last + 3 * own.last_error < reference.last:
         return _harmless(of_run, own, reference, evidence)
     fall = reference.first - reference.last
@@ -108,8 +111,8 @@ def _beside(
         return _answer(
             "found",
             evidence,
-            cause=f"{_stale(of_run)}, and the loss ends at {own.last:.3g} where a synchronous run of the same learning "
-            f"rate and momentum is at {reference.last:.3g} after as many samples{_beyond(limits)}",
+            cause=f"{_stale(of_run)}, and the mean loss of the last gradients is {own.last:.3g} where a synchronous run of "
+            f"the same learning rate and momentum has {reference.last:.3g} after as many samples{_beyond(limits)}",
             fix=FIX,
             where=where,
             waste=_waste(own, reference),
@@ -119,7 +122,8 @@ def _beside(
     return _answer(
         "inconclusive",
         evidence,
-        cause=f"{_stale(of_run)}; the loss ends at {own.last:.3g}, and the synchronous run's at {reference.last:.3g}: too "
+        cause=f"{_stale(of_run)}; the mean loss of the last gradients is {own.last:.3g}, in the synchronous run "
+        f"{reference.last:.3g}: too "
         "close for the noise of a few batches to tell harm from none",
         fix="train longer, so that the two ends are told apart",
     )
@@ -129,8 +133,8 @@ def _harmless(of_run: Pushes, own: Losses, reference: Losses, evidence: dict[str
     return _answer(
         "clear",
         evidence,
-        cause=f"{_stale(of_run)}, and it does no harm: the loss ends at {own.last:.3g}, and at {reference.last:.3g} in a "
-        "synchronous run of the same learning rate and momentum over as many samples",
+        cause=f"{_stale(of_run)}, and it does no harm: the mean loss of the last gradients is {own.last:.3g}, and "
+        f"{reference.last:.3g} in a synchronous run of the same learning rate and momentum over as many samples",
     )
 
 

@@ -13,6 +13,7 @@ from ..record.measures_input import (
     Waits,
     counted,
     judged_steps,
+    mean_waits,
     sharing,
     times_faster,
     waits,
@@ -144,11 +145,14 @@ def _fix(record: Record, gain: float | None) -> str:
 
 
 def _evidence(record: Record, wait: Waits, gain: float | None) -> dict[str, Quantity]:
-    source = record.store_source
+    """The mean over ranks, as the measures have it, then the rank that waits longest, which is judged."""
+    source, mean = record.store_source, mean_waits(record.run) or wait
     found = {
-        "data_time": Quantity(wait.seconds * 1e3, "ms a step", source),
-        "compute_time": Quantity(wait.compute * 1e3, "ms a step"),
-        "data_share": Quantity(wait.share, "of step time", source),
+        "data_time": Quantity(mean.seconds * 1e3, "ms a step", source),
+        "compute_time": Quantity(mean.compute * 1e3, "ms a step"),
+        "data_share": Quantity(mean.share, "of step time", source),
+        "data_time_longest": Quantity(wait.seconds * 1e3, "ms a step, of the rank that waits longest", source),
+        "data_share_longest": Quantity(wait.share, "of step time, of the rank that waits longest", source),
         "data_share_low": Quantity(min(wait.blocks), "of step time", source),
         "data_share_high": Quantity(max(wait.blocks), "of step time", source),
         "steps": Quantity(wait.steps, "judged"),

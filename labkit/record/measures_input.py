@@ -142,6 +142,15 @@ def waits(log: RankLog) -> Waits | None:
     )
 
 
+def mean_waits(run: Run) -> Waits | None:
+    """What a rank waits for data and computes, the mean over ranks; None where none can be judged. It has no blocks."""
+    known = [wait for log in run.ranks if (wait := waits(log)) is not None]
+    if not known:
+        return None
+    share, seconds, compute = np.mean([(wait.share, wait.seconds, wait.compute) for wait in known], axis=0)
+    return Waits(float(share), (), float(seconds), float(compute), min(wait.steps for wait in known))
+
+
 def rank_rate(log: RankLog) -> float | None:
     """Samples a second of one rank, over its judged steps; None with too few of them, or where that is no number."""
     steps = judged_steps(log)
@@ -316,11 +325,11 @@ def input_measures(record: Record) -> dict[str, Quantity]:
     """The measures of the lab, by name. Times and shares are of the judged steps, the mean over ranks."""
     run, found = record.run, {}
     source = record.store_source
-    known = [wait for log in run.ranks if (wait := waits(log)) is not None]
-    if known:
-        found["data_time"] = Quantity(1e3 * float(np.mean([wait.seconds for wait in known])), "ms a step", source)
-        found["compute_time"] = Quantity(1e3 * float(np.mean([wait.compute for wait in known])), "ms a step")
-        found["data_share"] = Quantity(float(np.mean([wait.share for wait in known])), "of step time", source)
+    mean = mean_waits(run)
+    if mean is not None:
+        found["data_time"] = Quantity(1e3 * mean.seconds, "ms a step", source)
+        found["compute_time"] = Quantity(1e3 * mean.compute, "ms a step")
+        found["data_share"] = Quantity(mean.share, "of step time", source)
     starts = [start for log in run.ranks if (start := epoch_start_s(log)) is not None]
     if starts:
         found["first_batch_of_epoch"] = Quantity(1e3 * float(np.mean(starts)), "ms", source)

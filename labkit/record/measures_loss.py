@@ -9,6 +9,14 @@ import numpy as np
 from ..errors import UsageError
 from .schema import Run, Step
 
+SMOOTHED = 5
+"""Steps whose mean is drawn, and said, as the loss at a step."""
+
+
+def smoothed(values: np.ndarray) -> np.ndarray:
+    """By step: mean of the last SMOOTHED values, of fewer at the beginning; NaN where one of them is."""
+    return np.array([values[max(0, at - SMOOTHED + 1) : at + 1].mean() for at in range(len(values))])
+
 
 @dataclass(frozen=True)
 class LossCurve:

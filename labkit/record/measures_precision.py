@@ -12,13 +12,14 @@ import numpy as np
 
 from .formats import NumberFormat
 from .measures import train_steps
+from .measures_loss import SMOOTHED
 from .schema import Event, Run, Step
 
 LOWEST_EXPONENT = -160
 """The power of two that the first entry of `gradient_exponents` counts."""
 
-LAST = 5
-"""Steps whose mean is called the final loss."""
+LAST = SMOOTHED
+"""Steps whose mean is called the final loss: the end of the line that is drawn."""
 
 
 def steps_of(run: Run) -> tuple[Step, ...]:

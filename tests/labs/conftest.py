@@ -4,6 +4,7 @@ import os
 
 import pytest
 from physics import impossible
+from said import two_values, unheld
 from shared_records import can_be_shared, shared_record
 
 
@@ -38,7 +39,8 @@ def within_plan(role, progress):
 def run(lab, request, tmp_path_factory, records_of_the_session):
     """Run a variant on the CPU with the module's quick settings; the same run is made once and shared.
 
-    `again` sets a repetition apart. No record may say what cannot have happened, and no progress more than is planned.
+    `again` sets a repetition apart. No record may say what cannot have happened, one name may have
+    one value only, figures hold what is said of them, and progress is within what is planned.
     """
     quick, records = getattr(request.module, "QUICK", {}), {}
 
@@ -51,7 +53,7 @@ def run(lab, request, tmp_path_factory, records_of_the_session):
                 records[key] = lab.run(variant, **(told | chosen))
             else:
                 records[key] = shared_record(records_of_the_session, lab, variant, chosen, on_progress=within_plan)
-            assert not impossible(records[key])
+            assert not impossible(records[key]) and not two_values(records[key]) and not unheld(records[key])
         return records[key]
 
     return run

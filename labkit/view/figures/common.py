@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -10,6 +11,9 @@ from ...errors import UsageError
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture, as_plain_text, boxes_for_missing_glyphs
+
+LETTERS_AN_INCH = 16
+"""Of the line of provenance, at the most: in a narrow figure it takes several lines."""
 
 
 def need(records: Sequence[Record]) -> None:
@@ -31,8 +35,9 @@ def plain_axes(*axes) -> None:
 def finish(figure: Figure, records: Sequence[Record], alt: str, *, top: float) -> Picture:
     labels = list(dict.fromkeys(record.provenance.label() for record in records))
     height = figure.get_figheight()
-    figure.text(0.01, 0.06 / height, "\n".join(labels), fontsize=7.5, color=palette.GREY, va="bottom")
-    bottom = (0.12 + 0.13 * len(labels)) / height
+    lines = [line for label in labels for line in textwrap.wrap(label, int(LETTERS_AN_INCH * figure.get_figwidth()))]
+    figure.text(0.01, 0.06 / height, "\n".join(lines), fontsize=7.5, color=palette.GREY, va="bottom")
+    bottom = (0.12 + 0.13 * len(lines)) / height
     as_plain_text(figure)
     with boxes_for_missing_glyphs():
         figure.tight_layout(rect=(0, bottom, 1, top))

@@ -14,14 +14,13 @@ from ...errors import UsageError
 from ...record.measures import names_of
 from ...record.measures_input import (
     WINDOW_MS,
-    Waits,
     amdahl,
     free_running,
+    mean_waits,
     samples_per_s,
     saw_tooth,
     share_alone,
     store_rates,
-    waits,
 )
 from ...record.schema import Record, Step
 from .. import palette
@@ -73,17 +72,17 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
         axis.set_ylim(run.world_size, 0)
         axis.set_yticks(np.arange(run.world_size) + 0.43, [f"rank {rank}" for rank in range(run.world_size)])
         axis.tick_params(axis="y", length=0)
-        axis.set_xlabel("seconds since the first step")
-        mean = np.mean([waited.share for waited in _waits(record)]) if _waits(record) else None
+        waiting = mean_waits(run)
+        mean = waiting.share if waiting is not None else None
         when = " after the first epoch" if begins else ""
         said = "" if mean is None else f" · {mean:.0%} of a step waits for data{when}"
         short = "" if mean is None else f" · waits {mean:.0%} of a step{when}"
         axis.set_title(name + short, loc="left", fontsize=10.5, fontweight="bold")
         shares = np.concatenate([saw_tooth(log)[1] for log in run.ranks])
         low, high = np.quantile(shares, [0.1, 0.9])
-        words.append(
-            f"{name}: a window computes {low:.0%} to {high:.0%} of its time (a tenth to nine tenths of windows)" + said
-        )
+        windows = f"eight windows in ten compute {low:.0%} to {high:.0%} of their time"
+        axis.set_xlabel(f"seconds since the first step\n{windows}", fontsize=9)
+        words.append(f"{name}: {windows}{said}")
     figure.legend(handles=_handles(), loc="upper center", ncols=3, frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0))
     return finish(figure, records, "The saw-tooth. " + "; ".join(words) + ".", top=0.91)
 
@@ -110,9 +109,9 @@ def data_beside_compute(*records: Record) -> Picture:
     """Left: what a step waits for data beside what it computes. Right: samples a second, and on one ready batch."""
     need(records)
     names = names_of(records)
-    found = [_waits(record) for record in records]
+    found = [mean_waits(record.run) for record in records]
     for name, known in zip(names, found, strict=True):
-        if not known:
+        if known is None:
             raise UsageError(
                 f"{name} has too few steps, or none whose data were timed, to say what a step waits for; run more steps, "
                 "and read batches through probe.batches(loader)"
@@ -120,9 +119,9 @@ def data_beside_compute(*records: Record) -> Picture:
     figure = Figure(figsize=(10.5, 1.7 + 0.5 * len(records)))
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(records))
-    data = np.array([np.mean([waited.seconds for waited in known]) for known in found]) * 1e3
-    compute = np.array([np.mean([waited.compute for waited in known]) for known in found]) * 1e3
-    shares = [float(np.mean([waited.share for waited in known])) for known in found]
+    known = [mean for mean in found if mean is not None]
+    data, compute = 1e3 * np.array([(mean.seconds, mean.compute) for mean in known]).T
+    shares = [mean.share for mean in known]
     left.barh(places - 0.18, data, 0.36, color=palette.ORANGE, label="data: the rank waits for its batch")
     left.barh(places + 0.18, compute, 0.36, color=palette.BLUE, hatch="///", edgecolor="white", label="compute")
     for place, value, share in zip(places, data, shares, strict=True):
@@ -154,10 +153,6 @@ def data_beside_compute(*records: Record) -> Picture:
 
 def _dummy_rate(record: Record) -> float:
     return (samples_per_s(record.runs["dummy"]) or 0.0) if "dummy" in record.runs else 0.0
-
-
-def _waits(record: Record) -> list[Waits]:
-    return [waited for log in record.run.ranks if (waited := waits(log)) is not None]
 
 
 def speed_up_by_ranks(*records: Record) -> Picture:

@@ -113,6 +113,9 @@ def link(*records: Record) -> Picture:
         high = [seconds.max() for seconds in repeats.values()] - fit.measured_s
         bandwidth = "not resolved" if fit.bytes_per_s is None else f"{fit.bytes_per_s / GIGA:.3g} GB/s"
         said = f"{fit.world_size} ranks: α {fit.alpha_s * 1e6:,.0f} µs, β {bandwidth}"
+        equal = crossover_bytes(fit.world_size, fit.alpha_s, fit.bytes_per_s) if fit.bytes_per_s else None
+        if equal is not None:
+            said += f", alike at {equal / 1024:,.0f} KiB"
         left.errorbar(
             fit.sizes, fit.measured_s * 1e3, yerr=np.array([low, high]) * 1e3, fmt="os^Dvx"[index % 6], color=colour,
             markersize=5, linewidth=1, capsize=2, label=f"{fit.world_size} ranks, measured (median, range)",
@@ -123,10 +126,8 @@ def link(*records: Record) -> Picture:
         left.fill_between(fit.sizes, band[:, 0], band[:, 1], color=colour, alpha=0.12, linewidth=0)
         right.plot(fit.sizes, fit.residuals * 100, color=colour, linestyle=line, marker="os^Dvx"[index % 6], markersize=5)
         words.append(f"{name}: {said}, off by up to {fit.residual_max:.0%}")
-        if fit.bytes_per_s:
-            equal = crossover_bytes(fit.world_size, fit.alpha_s, fit.bytes_per_s)
+        if equal is not None:
             left.axvline(equal, color=colour, linewidth=0.8, linestyle=":")
-            words[-1] += f"; latency and bandwidth cost the same at {equal / 1024:,.0f} KiB"
     right.axhline(0, color=palette.GREY, linewidth=0.8)
     left.set_yscale("log")
     for axis in (left, right):
@@ -152,7 +153,7 @@ def _explain_link(figure: Figure, axis) -> None:
         ncols=2,
         frameon=False,
         fontsize=8.5,
-        title="band: the largest miss · dotted: α costs as much as β",
+        title="band: the largest miss · dotted: α and β cost alike",
         title_fontsize=8,
         bbox_to_anchor=(0.5, 1.0),
     )

@@ -37,14 +37,23 @@ def ladder(*records: Record) -> Picture:
     busy = np.array([busy_share(record.run) or 0.0 for record in records])
     spreads = [utilisation_spread(record) or (value, value) for record, value in zip(records, useful, strict=True)]
     errors = np.array([[max(0.0, u - low), max(0.0, high - u)] for u, (low, high) in zip(useful, spreads, strict=True)]).T
-    bars = left.barh(places - 0.18, useful, 0.36, color=palette.BLUE, xerr=errors, label="MFU: useful arithmetic")
-    left.barh(places + 0.18, busy, 0.3, color=palette.LIGHT, hatch="///", edgecolor="white", label="busy: time on the cores")
+    bars = left.barh(
+        places - 0.18,
+        useful,
+        0.36,
+        color=palette.BLUE,
+        xerr=errors,
+        label="MFU: useful arithmetic, of the best rate seen here",
+    )
+    left.barh(
+        places + 0.18, busy, 0.3, color=palette.LIGHT, hatch="///", edgecolor="white", label="busy: of the cores' time"
+    )
     left.bar_label(bars, [f"{value:.1%}" for value in useful], fontsize=8.5, padding=4)
     left.set_yticks(places, names)
     left.invert_yaxis()
     left.xaxis.set_major_formatter(PercentFormatter(1.0))
     left.set_xlim(0, max(1.05, float(busy.max()) * 1.05))
-    left.set_xlabel("share of the ceiling measured here")
+    left.set_xlabel("MFU, of the ceiling measured here; busy, of the time of the cores")
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", ncols=2, frameon=False, fontsize=8.5, bbox_to_anchor=(0.35, 1.0))
     tokens = [tokens_per_second(record.run) or 0.0 for record in records]
@@ -85,7 +94,9 @@ def flops(*records: Record) -> Picture:
         values = flops_by_convention(record.run)
         bars = axis.barh(list(labels.values()), [values[key] / 1e6 for key in labels], color=palette.BLUE, height=0.6)
         shares = {key: utilisation(record, convention=key) if values[key] > 0 else None for key in labels}
-        axis.bar_label(bars, [f"MFU {share:.1%}" if share else "" for share in shares.values()], fontsize=8.5, padding=4)
+        axis.bar_label(
+            bars, [f"{_of(key)} {share:.1%}" if share else "" for key, share in shares.items()], fontsize=8.5, padding=4
+        )
         axis.invert_yaxis()
         axis.set_title(name, loc="left", fontsize=10, fontweight="bold")
         axis.margins(x=0.18)
@@ -93,6 +104,11 @@ def flops(*records: Record) -> Picture:
     axes[-1].set_xlabel("MFLOP a token")
     plain_axes(*axes)
     return finish(figure, records, "FLOPs of a token by convention. " + "; ".join(words) + ".", top=0.98)
+
+
+def _of(convention: str) -> str:
+    """What a share is called where this is counted: what is computed again is no model's arithmetic."""
+    return "HFU" if convention == "executed" else "MFU"
 
 
 def published(*records: Record) -> Picture:
@@ -105,17 +121,19 @@ def published(*records: Record) -> Picture:
     for low, high, word in BANDS:
         axis.axhspan(low, high, color=palette.LIGHT, alpha=0.25 if word in ("poor", "tuned") else 0.55, linewidth=0)
         axis.text(len(devices) + len(records) - 0.45, (low + high) / 2, word, fontsize=8, va="center")
+    below = share_below(training(), 0.30)
+    theirs = f"{len(points)} points on {len(devices)} devices, {below:.0%} of them under 30 %"
     scatter = np.random.default_rng(0)
     for place, name in enumerate(devices):
         values = [value for device, value in points if device == name]
         axis.scatter(place + scatter.uniform(-0.25, 0.25, len(values)), values, s=9, alpha=0.55, color=palette.GREY,
-                     label="published (quoted)" if place == 0 else None)  # fmt: skip
+                     label=f"published (quoted): {theirs}" if place == 0 else None)  # fmt: skip
     here = "this machine, of its measured ceiling"
     for place, record in enumerate(records, start=len(devices)):
         axis.scatter([place], [_mfu(record)], s=70, marker="D", color=palette.VERMILION, zorder=3,
                      label=here if place == len(devices) else None)  # fmt: skip
         value = _mfu(record)
-        axis.annotate(f"{value:.0%}", (place, value), textcoords="offset points", xytext=(8, 4), fontsize=8.5)
+        axis.annotate(f"{value:.1%}", (place, value), textcoords="offset points", xytext=(8, 4), fontsize=8.5)
     labels = [*devices, *names_of(records)]
     axis.set_xticks(range(len(labels)), labels, rotation=20, ha="right", fontsize=8)
     axis.set_xlim(-0.6, len(devices) + len(records) + 0.9)
@@ -124,7 +142,6 @@ def published(*records: Record) -> Picture:
     axis.set_ylabel("MFU, full attention counted")
     axis.legend(frameon=False, fontsize=8.5, loc="upper left")
     plain_axes(axis)
-    below = share_below(training(), 0.30)
-    alt = f"{len(points)} published points on {len(devices)} devices, {below:.0%} of them under 30 % (quoted); "
+    alt = f"Published (quoted): {theirs}; "
     alt += "; ".join(f"{name}: {_mfu(record):.1%}" for record, name in zip(records, names_of(records), strict=True))
     return finish(figure, records, alt + ".", top=0.98)

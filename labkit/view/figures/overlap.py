@@ -52,8 +52,10 @@ def compute_over_comm(*records: Record, step: int | str | None = None, numbers: 
         steps, said = _chosen(record, step, name)
         whole = step == "all"
         longest = max(longest, _draw_steps(axis, record, steps, whole=whole, numbers=numbers and not whole))
+        seen = _words_of(exposure(record.run, [s for s in steps if not is_alone(s[0])]))
         axis.set_title(f"{name}, {said}", loc="left", fontsize=11, fontweight="bold")
-        words.append(f"{name}, {said}: {_words_of(exposure(record.run, [s for s in steps if not is_alone(s[0])]))}")
+        axis.set_title(seen, loc="right", fontsize=9)
+        words.append(f"{name}, {said}: {seen}")
         plain_axes(axis)
     for axis in axes:
         axis.set_xlim(0, longest * 1.01)
@@ -155,7 +157,8 @@ def _words_of(seen: Exposure | None) -> str:
     if seen is None:
         return "no collective was timed"
     step, comm, exposed = (float(np.median(values)) * 1e3 for values in (seen.step_s, seen.comm_s, seen.exposed_s))
-    return f"step {step:.0f} ms, collectives under way {comm:.0f} ms, of these {exposed:.0f} ms exposed"
+    middle = "a step, the median: " if len(seen.step_s) > 1 else ""
+    return f"{middle}{step:.0f} ms, collectives under way {comm:.0f} ms, of these {exposed:.0f} ms exposed"
 
 
 def exposure_bars(*records: Record) -> Picture:
@@ -175,8 +178,9 @@ def exposure_bars(*records: Record) -> Picture:
         if seen is None:
             axis.text(0, row, "  no collective was timed", va="center", fontsize=9)
             continue
-        _draw_exposure(axis, row, seen, longest)
-        words.append(f"{name}: {_words_of(seen)}{_alone_words(record)}")
+        said = f"{_words_of(seen)}{_alone_words(record)}"
+        _draw_exposure(axis, row, seen, longest, said)
+        words.append(f"{name}: {said}")
     axis.set_yticks(range(len(records)), names)
     axis.set_ylim(len(records) - 0.4, -0.6)
     axis.set_xlim(0, longest * 1.42)
@@ -194,7 +198,7 @@ def exposure_bars(*records: Record) -> Picture:
     )
 
 
-def _draw_exposure(axis, row: int, seen: Exposure, longest: float) -> None:
+def _draw_exposure(axis, row: int, seen: Exposure, longest: float, said: str) -> None:
     step, compute, comm, exposed = (
         float(np.median(v)) * 1e3 for v in (seen.step_s, seen.compute_s, seen.comm_s, seen.exposed_s)
     )
@@ -206,8 +210,7 @@ def _draw_exposure(axis, row: int, seen: Exposure, longest: float) -> None:
     hidden = max(0.0, comm - exposed)
     axis.broken_barh([(max(0.0, compute - hidden), hidden)], lower, facecolor=palette.GREEN, hatch="..", edgecolor="white")
     axis.broken_barh([(compute, exposed)], lower, facecolor=palette.VERMILION, hatch="///", edgecolor="white")
-    text = f" {step:.0f} ms: {exposed / step:.0%} exposed, {hidden / comm:.0%} of the union hidden"
-    axis.text(step, row, text, va="center", fontsize=9)
+    axis.text(step, row, " " + said.replace(", of these", ",\n of these"), va="center", fontsize=8.5)
 
 
 def _alone_words(record: Record) -> str:

@@ -11,6 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 from ...errors import UsageError
 from ...record.formats import BF16, FORMATS, FP16
 from ...record.measures import names_of
+from ...record.measures_loss import SMOOTHED, smoothed
 from ...record.measures_precision import (
     final_loss,
     first_nonfinite,
@@ -45,12 +46,12 @@ def loss_beside_fp32(*records: Record) -> Picture:
         values = losses(record.run)
         if not np.isfinite(values).any():
             raise UsageError(f'{name} recorded no finite loss to draw; record probe.scalar("loss_local", …) in each step')
-        axis.plot(_smooth(values), linewidth=2.2, label=name, **_style(index))
+        axis.plot(smoothed(values), linewidth=2.2, label=name, **_style(index))
         reference = record.runs.get("reference")
         fp32 = losses(reference) if reference else np.array([])
         if len(fp32) and not any(np.array_equal(fp32, other) for other in drawn):
             label = "fp32, same batches" if len(records) == 1 else f"fp32, same batches as {name}"
-            axis.plot(_smooth(fp32), color="black" if not drawn else palette.GREY, linewidth=0.9, label=label)
+            axis.plot(smoothed(fp32), color="black" if not drawn else palette.GREY, linewidth=0.9, label=label)
             drawn.append(fp32)
         words.append(f"{name}: {_ending(record.run)}" + (f", in fp32 {_ending(reference)}" if reference else ""))
         bad = first_nonfinite(record.run)
@@ -59,7 +60,7 @@ def loss_beside_fp32(*records: Record) -> Picture:
             axis.plot([last], [values[last]], marker="X", markersize=11, color=_style(index)["color"], linestyle="")
             axis.annotate("NaN from here on", (last, values[last]), (12, 4), textcoords="offset points", fontsize=9)
     axis.set_xlabel("step")
-    axis.set_ylabel("loss without its weight\n(mean of 5 steps)")
+    axis.set_ylabel(f"loss without its weight\n(mean of {SMOOTHED} steps)")
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False, fontsize=9)
     plain_axes(axis)
@@ -71,11 +72,6 @@ def _ending(run: Run) -> str:
     if bad is not None:
         return f"{bad.what} not finite from step {bad.step} on"
     return f"loss {value:.3g} at the end" if value is not None else "no loss"
-
-
-def _smooth(values: np.ndarray, width: int = 5) -> np.ndarray:
-    """Mean of the last `width` values, of fewer at the beginning; NaN stays where it is."""
-    return np.array([values[max(0, at - width + 1) : at + 1].mean() for at in range(len(values))])
 
 
 def gradient_range(*records: Record) -> Picture:
@@ -166,20 +162,23 @@ def zeros_and_scale(*records: Record) -> Picture:
                 f"{name} recorded no gradients to draw; record at each update the counts updates, gradient_elements and "
                 "gradient_zeros"
             )
-        left.plot(100 * zeros, linewidth=2, label=name, **_style(index))
+        said = f"{zeros.mean():.0%} of gradient elements are 0" if len(zeros) else "no update"
+        left.plot(100 * zeros, linewidth=2, label=f"{name}: {said}", **_style(index))
         reference = record.runs.get("reference")
         fp32 = zero_shares(reference) if reference else np.array([])
         if len(fp32) and not any(np.array_equal(fp32, other) for other in drawn):
             left.plot(100 * fp32, color="black", linewidth=0.9, label="fp32" if not drawn else None)
             drawn.append(fp32)
-        said = f"{zeros.mean():.0%} of gradient elements are 0" if len(zeros) else "no update"
         scaler = scaling(record.run)
         if scaler is not None:
             scaled = True
-            right.step(scaler.step, np.log2(scaler.scale), where="post", linewidth=2, label=name, **_style(index))
             skipped = scaler.skipped
+            skips = f"{int(skipped.sum())} of {len(skipped)} steps skipped"
+            right.step(
+                scaler.step, np.log2(scaler.scale), where="post", linewidth=2, label=f"{name}: {skips}", **_style(index)
+            )
             right.plot(scaler.step[skipped], np.log2(scaler.scale[skipped]), "x", color="black", markersize=7)
-            said += f", {int(skipped.sum())} of {len(skipped)} steps skipped"
+            said += f", {skips}"
         words.append(f"{name}: {said}")
     _label_zeros_and_scale(left, right, scaled)
     plain_axes(left, right)

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from ...errors import UsageError
 from ...record.measures import Reads, dataset_size, first_epoch, lane_shares, names_of
-from ...record.measures_loss import loss_curve
+from ...record.measures_loss import SMOOTHED, loss_curve, smoothed
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture
@@ -25,6 +25,7 @@ from .common import finish, need, plain_axes, side_by_side
 MAX_STEPS = 8
 MAX_SLOTS = 16
 TIMELINE_STEPS = 6
+SPAN_SAID = {"backward": "backward, with its wait for all-reduces", "all_reduce": "all-reduce under way"}
 
 
 def who_read_what(*records: Record, steps: int = MAX_STEPS) -> Picture:
@@ -43,11 +44,9 @@ def who_read_what(*records: Record, steps: int = MAX_STEPS) -> Picture:
         seen = _reads(record)
         _draw_grid(axis, seen, steps)
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
-        share = seen.unique_share_of_global_batch
-        axis.set_xlabel(
-            f"step  (of each batch up to {MAX_SLOTS} samples)   ·   {share:.0%} of a global batch is unique", fontsize=9
-        )
-        words.append(f"{name}: {share:.1%} of the samples of a global batch are different")
+        said = f"{seen.unique_share_of_global_batch:.1%} of the samples of a global batch are different"
+        axis.set_xlabel(f"step  (of each batch up to {MAX_SLOTS} samples)   ·   {said}", fontsize=8.5)
+        words.append(f"{name}: {said}")
     world_size = tallest
     handles: list[Any] = [
         Patch(color=palette.by_readers(readers, world_size), label=_readers_label(readers, world_size))
@@ -120,16 +119,14 @@ def coverage_and_copies(*records: Record) -> Picture:
         most = max(most, len(counts) - 1)
         width = 0.8 / len(records)
         positions = np.arange(len(counts)) + (index - (len(records) - 1) / 2) * width
-        bars = left.bar(positions, counts, width, color=palette.VARIANT_COLOUR[index % 6], label=name,
+        label = f"{name}: {seen.unique:,} of {size:,} samples in {seen.total:,} reads"
+        bars = left.bar(positions, counts, width, color=palette.VARIANT_COLOUR[index % 6], label=label,
                         hatch=("", "///", "..", "xx", "--", "++")[index % 6], edgecolor="white")  # fmt: skip
         left.bar_label(bars, [f"{count:,}" if count else "" for count in counts], fontsize=8)
         processed, covered = _coverage_curve(seen, size)
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
         right.plot(processed / size, covered, linewidth=2.2, label=name, **style)
-        words.append(
-            f"{name}: {seen.unique:,} of {size:,} samples read in one epoch of {seen.total:,} reads, "
-            f"one at most {int(seen.copies[1].max())} times"
-        )
+        words.append(f"{label} of one epoch, one sample at most {int(seen.copies[1].max())} times")
     left.set_xticks(range(most + 1))
     left.set_xlabel("reads of one sample in the first epoch, by all ranks together")
     left.set_ylabel("samples")
@@ -185,15 +182,16 @@ def timeline(*records: Record) -> Picture:
                     )
         axis.set_ylim(run.world_size, 0)
         axis.set_yticks(np.arange(run.world_size) + 0.5, [f"rank {rank}" for rank in range(run.world_size)])
-        axis.set_xlabel(f"ms, steps {skip} to {skip + max(map(len, shown)) - 1}")
+        lanes = lane_shares(run.ranks[0])
+        shares = ", ".join(f"{lane} {share:.0%}" for lane, share in lanes.items())
+        shares += ", partly at the same time" if sum(lanes.values()) > 1 else ""
+        drawn = f"steps {skip} to {skip + max(map(len, shown)) - 1}"
+        axis.set_xlabel(f"ms, {drawn}; of all of rank 0's step time: {shares}", fontsize=8.5)
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
-        shares = lane_shares(run.ranks[0])
-        words.append(
-            f"{name}: " + ", ".join(f"{lane} {share:.0%}" for lane, share in shares.items()) + " of rank 0's step time"
-        )
+        words.append(f"{name}: {drawn}; of all of rank 0's step time {shares}")
         plain_axes(axis)
     handles = [
-        Patch(facecolor=colour, hatch=palette.SPAN_HATCH.get(span, ""), edgecolor="white", label=span.replace("_", "-"))
+        Patch(facecolor=colour, hatch=palette.SPAN_HATCH.get(span, ""), edgecolor="white", label=SPAN_SAID.get(span, span))
         for span, colour in palette.SPAN_COLOUR.items()
     ]
     figure.legend(
@@ -213,36 +211,27 @@ def loss(*records: Record, references: bool = True) -> Picture:
         curve = loss_curve(record.run)
         if not len(curve.samples):
             raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
-        label = name if "ranks" in name else f"{name}, {record.run.ranks_said}"
-        left.plot(curve.samples, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
-        right.plot(curve.time_s, _smooth(curve.loss_global), linewidth=2.2, label=label, **style)
+        label, values = name if "ranks" in name else f"{name}, {record.run.ranks_said}", smoothed(curve.loss_global)
+        left.plot(curve.samples, values, linewidth=2.2, label=label, **style)
+        right.plot(curve.time_s, values, linewidth=2.2, label=label, **style)
         if references and "single" in record.runs:
             single = loss_curve(record.runs["single"])
             thin = {"color": style["color"], "linewidth": 0.9, "alpha": 0.8, "label": f"{name}: its one-process reference"}
-            left.plot(single.samples, _smooth(single.loss_global), **thin)
-            right.plot(single.time_s, _smooth(single.loss_global), **thin)
-        words.append(
-            f"{label}: {curve.loss_global[-1]:.3g} after {int(curve.samples[-1]):,} samples and {curve.time_s[-1]:.2f} s"
-        )
+            left.plot(single.samples, smoothed(single.loss_global), **thin)
+            right.plot(single.time_s, smoothed(single.loss_global), **thin)
+        words.append(f"{label}: {values[-1]:.3g} after {int(curve.samples[-1]):,} samples and {curve.time_s[-1]:.2f} s")
     left.set_xlabel("samples processed by all ranks together")
     right.set_xlabel("seconds since the first step")
     for axis in (left, right):
-        axis.set_ylabel("loss (mean of 5 steps)")
+        axis.set_ylabel(f"loss (mean of {SMOOTHED} steps)")
         axis.set_ylim(bottom=0)
+        axis.set_xlim(left=0)
     lines, labels = left.get_legend_handles_labels()
     columns = min(3, len(labels))
     figure.legend(lines, labels, loc="upper center", ncols=columns, frameon=False, fontsize=8.5)
     plain_axes(left, right)
     top = 0.99 - 0.055 * math.ceil(len(labels) / columns)
     return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=top)
-
-
-def _smooth(values: np.ndarray, width: int = 5) -> np.ndarray:
-    """Mean of the last `width` values, of fewer at the beginning."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    ends = np.arange(1, len(values) + 1)
-    starts = np.maximum(0, ends - width)
-    return (sums[ends] - sums[starts]) / (ends - starts)
 
 
 def _reads(record: Record) -> Reads:

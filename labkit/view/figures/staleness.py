@@ -84,6 +84,7 @@ def _draw_arrows(axis, of_run: Pushes, tallest: int, versions: int) -> str:
         axis.add_collection(LineCollection(lines, colors=colours, linewidths=1.8))
     axis.set_xlim(-0.6, drawn - 0.2)
     axis.set_ylim(tallest - 0.4, -0.7)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_yticks(range(len(rows)), [f"rank {worker}" for worker in rows])
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", color=palette.LIGHT, linewidth=0.5)
@@ -130,7 +131,7 @@ def staleness(*records: Record) -> Picture:
 
 
 def loss_both_ways(*records: Record) -> Picture:
-    """The loss against samples and against time.
+    """The loss against samples and against time; numbers are means over the last gradients, as the detector has them.
 
     Of one or two records also the synchronous runs that they were compared with, as thin lines.
     """
@@ -147,14 +148,16 @@ def loss_both_ways(*records: Record) -> Picture:
                 "loss_local in each step"
             )
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6], "linewidth": 2.2}
-        _draw_loss(left, right, own, name, style)
+        said = f"{name}: {own.last:.3g}, mean of the last gradients"
+        _draw_loss(left, right, own, said, style)
         drawn.append(own)
-        words.append(f"{name}: {own.last:.3g} after {int(own.samples[-1]):,} samples and {own.time_s[-1]:.2f} s")
+        words.append(f"{said}, after {int(own.samples[-1]):,} samples and {own.time_s[-1]:.2f} s")
         reference = loss_by_samples(record.runs["sync"]) if "sync" in record.runs else None
         if reference is not None and len(records) < 3:
-            _draw_loss(left, right, reference, f"{name}, made synchronous", {"color": style["color"], "linewidth": 0.9})
+            said = f"{name}, made synchronous: {reference.last:.3g}"
+            _draw_loss(left, right, reference, said, {"color": style["color"], "linewidth": 0.9})
             drawn.append(reference)
-            words[-1] += f", synchronous {reference.last:.3g} after {reference.time_s[-1]:.2f} s"
+            words.append(f"{said}, after {reference.time_s[-1]:.2f} s")
     left.set_xlabel("samples that all ranks together went through")
     right.set_xlabel("seconds since the first gradient was begun")
     losses = np.concatenate([curve.loss for curve in drawn])
@@ -166,9 +169,9 @@ def loss_both_ways(*records: Record) -> Picture:
             axis.set_ylim(losses.min() * 0.8, losses.max() * 1.3)
         axis.set_ylabel("loss (mean of 2 batches of each rank)")
         axis.set_xlim(left=0)
-    figure.legend(*left.get_legend_handles_labels(), loc="upper center", ncols=min(4, len(drawn)), frameon=False, fontsize=9)
+    figure.legend(*left.get_legend_handles_labels(), loc="upper center", ncols=min(3, len(drawn)), frameon=False, fontsize=9)
     plain_axes(left, right)
-    top = 0.93 if len(drawn) <= 4 else 0.88
+    top = 0.93 if len(drawn) <= 3 else 0.88
     return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=top)
 
 

@@ -138,7 +138,7 @@ def _memory_legend(figure: Figure, room: str, categories: set[str]) -> None:
     ]
     handles.append(figure.axes[0].plot([], [], color="black", linestyle="--", label="the paper's formula")[0])
     if room:
-        handles.append(figure.axes[0].plot([], [], color=palette.GREY, linestyle=":", label=room)[0])
+        handles.append(figure.axes[0].plot([], [], color=palette.GREY, linestyle=":", label=room.replace(" (", "\n("))[0])
     rows = _legend_rows(figure)
     figure.legend(handles=handles, loc="upper center", ncols=-(-len(handles) // rows), frameon=False, fontsize=8.5)
 

@@ -1,4 +1,7 @@
 import pytest
+from said import not_held
+
+from labkit.view.picture import Picture
 
 from ..builders import in_batches, record_of, run_of, shares, shuffled, span
 
@@ -37,3 +40,16 @@ def fixed():
     reading = [in_batches(share, 8) for share in shares(shuffled(40, 2), 4)]
     record = record_of(with_measures(run_of([reading], dataset_size=40, batch_size=8)))
     return msgspec.structs.replace(record, variant="fixed")
+
+
+@pytest.fixture(autouse=True)
+def alt_texts_say_what_is_drawn(monkeypatch):
+    """Whatever figure a test draws, each number of its alt text stands in the figure."""
+    from labkit.view.figures import common
+
+    def checked(figure, alt):
+        picture = Picture(figure, alt)
+        assert not (missing := not_held(picture)), f"{missing} said and not drawn: {alt}"
+        return picture
+
+    monkeypatch.setattr(common, "Picture", checked)

@@ -56,7 +56,8 @@ def test_the_conventions_are_drawn_with_their_flops(slow):
 def test_published_points_say_that_they_are_quoted_and_the_own_ones_that_they_are_measured(slow):
     (axis,) = figure("published")(slow).figure.axes
     labels = axis.get_legend_handles_labels()[1]
-    assert labels == ["published (quoted)", "this machine, of its measured ceiling"]
+    assert labels[1] == "this machine, of its measured ceiling"
+    assert labels[0] == "published (quoted): 391 points on 7 devices, 11% of them under 30 %"
     assert len(axis.collections[-1].get_offsets()) == 1
     points = sum(len(c.get_offsets()) for c in axis.collections if len(c.get_offsets()) > 1)
     assert points >= 150

@@ -74,7 +74,7 @@ def test_what_was_kept_at_the_peak_is_drawn_by_category_where_it_is_told():
 def test_the_memory_of_a_device_says_how_it_was_chosen(given, said):
     found = msgspec.structs.replace(record(run_with(kept=KEPT)), config={"room": given})
     (legend,) = figure("memory-over-a-step")(found).figure.legends
-    assert any(said in text.get_text() for text in legend.get_texts())
+    assert any(said in text.get_text().replace("\n", " ") for text in legend.get_texts())
     assert any(said in note for note in stage_table(found).notes)
 
 
