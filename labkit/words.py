@@ -41,3 +41,8 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e3:.3g} ms"
+
+
+def short(value: float) -> str:
+    """A number with three digits or, from a thousand on, without a fraction: "0.0414", "5.74", "1,152"."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"

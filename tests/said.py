@@ -42,7 +42,7 @@ def numbers(text: str) -> list[tuple[float, float]]:
 def not_held(picture: Picture) -> list[str]:
     """Numbers of the alt text, without its provenance, that no artist of the figure holds as text or in its data."""
     said = picture.alt.rpartition(" (")[0]
-    texts, data = set(), np.array(sorted(set(_data(picture.figure))))
+    texts, data = set(), np.abs(sorted(set(_data(picture.figure))))
     for text in _texts(picture.figure):
         texts.update(match.group(0).replace(" ", "") for match in NUMBER.finditer(text))
     missing = []

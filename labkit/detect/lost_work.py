@@ -82,12 +82,14 @@ def _waste(record: Record, happened: list[Crash]) -> float | None:
 
 
 def _evidence(record: Record, happened: list[Crash]) -> dict[str, Quantity]:
+    """Of the run as the measures have it; what is of one crash is of the one that lost most."""
     worst = max(happened, key=lambda crash: crash.lost_steps)
     return {
         "crashes": Quantity(len(happened)),
         "lost_steps": Quantity(sum(crash.lost_steps for crash in happened), "steps done again"),
         "done_at_crash": Quantity(worst.done, "steps"),
         "newest_save": Quantity(worst.newest_save, "steps held, 0 is none"),
-        "resumed_at": Quantity(worst.resumed_at, "steps done"),
-        "restart": Quantity(max(crash.restart_s for crash in happened), "s"),
+        "worst_resumed_at": Quantity(worst.resumed_at, "steps done"),
+        "resumed_at": Quantity(happened[-1].resumed_at, "steps done"),
+        "restart": Quantity(max(crash.restart_s for crash in happened), "s, the longest"),
     }

@@ -7,6 +7,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..record.zero import GB, RECIPES, RESERVE_GB, STAGE_NAMES, cheapest, choices, fewest_ranks
+from ..words import short
 from .calculators import _WIDE, _Calculator
 from .cards import _SMALL, _box, escape
 
@@ -38,7 +39,7 @@ class StageCalculator(_Calculator):
         params, memory = s["billions"] * 1e9, s["memory_gb"] * GB
         options: dict[str, Any] = {"kept": s["recipe"], "reserve_bytes": s["reserve_gb"] * GB}
         found = choices(params, s["devices"], memory, **options)
-        takes = ", ".join(f"{STAGE_NAMES[c.stage]} {c.state_bytes / GB:,.3g}" for c in found)
+        takes = ", ".join(f"{STAGE_NAMES[c.stage]} {short(c.state_bytes / GB)}" for c in found)
         room = f"{s['memory_gb']:g} GB each, {s['reserve_gb']:g} of them set aside"
         text = f"{s['billions']:g} B parameters on {s['devices']:,} devices of {room}. State takes, in GB: {takes}."
         best = cheapest(params, s["devices"], memory, **options)

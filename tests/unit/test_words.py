@@ -4,7 +4,7 @@ import pytest
 
 from labkit.facade import Comparison
 from labkit.record.measures import Quantity
-from labkit.words import duration, plural
+from labkit.words import duration, plural, short
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,7 @@ def test_a_time_is_said_in_the_largest_unit_of_which_it_has_one():
         "1 h",
         "3.09 h",
     ]
+
+
+def test_a_short_number_never_has_an_exponent_that_a_person_must_undo():
+    assert [short(value) for value in (0.0414, 5.74, 999.4, 999.6, 1152.3)] == ["0.0414", "5.74", "999", "1,000", "1,152"]

@@ -80,7 +80,7 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
         axis.set_title(name + short, loc="left", fontsize=10.5, fontweight="bold")
         shares = np.concatenate([saw_tooth(log)[1] for log in run.ranks])
         low, high = np.quantile(shares, [0.1, 0.9])
-        windows = f"eight windows in ten compute {low:.0%} to {high:.0%} of their time"
+        windows = f"over the whole run, eight windows in ten compute {low:.0%} to {high:.0%} of their time"
         axis.set_xlabel(f"seconds since the first step\n{windows}", fontsize=9)
         words.append(f"{name}: {windows}{said}")
     figure.legend(handles=_handles(), loc="upper center", ncols=3, frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0))

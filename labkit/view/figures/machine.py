@@ -15,6 +15,7 @@ from ...record.ceilings import attainable, crossover_bytes, ridge, timing
 from ...record.measures import names_of
 from ...record.schema import Record
 from ...record.survey import Operation, baseline_of, launches, link_fit, link_repeats, operations
+from ...words import short
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes, side_by_side
@@ -173,7 +174,7 @@ def bandwidths(*records: Record) -> Picture:
             places = np.arange(len(rows)) + (index - (len(records) - 1) / 2) * height
             bars = axis.barh(places, values, height, color=palette.VARIANT_COLOUR[(index + 1) % 6], label=names[index],
                              hatch=("", "///", "..", "xx", "--", "++")[index % 6], edgecolor="white")  # fmt: skip
-            axis.bar_label(bars, [f" {value:.3g}" if np.isfinite(value) else "" for value in values], fontsize=8.5)
+            axis.bar_label(bars, [f" {short(value)}" if np.isfinite(value) else "" for value in values], fontsize=8.5)
         axis.set_yticks(range(len(rows)), rows)
         axis.invert_yaxis()
         axis.set_xscale("log")
@@ -184,7 +185,9 @@ def bandwidths(*records: Record) -> Picture:
             axis.legend(frameon=False, fontsize=8)
     words = [
         f"{name}: "
-        + ", ".join(f"{row} {value:.3g} {unit}" for part, unit in ((0, "GB/s"), (1, "ms")) for row, value in c[part].items())
+        + ", ".join(
+            f"{row} {short(value)} {unit}" for part, unit in ((0, "GB/s"), (1, "ms")) for row, value in c[part].items()
+        )
         for name, c in zip(names, columns, strict=True)
     ]
     return finish(figure, records, "Bandwidths and waits. " + "; ".join(words) + ".", top=0.98)
