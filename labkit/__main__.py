@@ -1,5 +1,20 @@
-"""`python -m labkit`, as torchrun starts it."""
+"""The command `labkit`, as `python -m labkit` and torchrun start it."""
 
-from .cli import main
+import sys
 
-main()
+from .interrupts import ended_in_order
+
+
+def main() -> None:
+    """Run the command line, with signals taken care of before anything else is loaded."""
+    with ended_in_order():
+        try:
+            from .cli import main as command_line
+        except KeyboardInterrupt:
+            print("labkit: interrupted", file=sys.stderr)
+            sys.exit(130)
+        command_line()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,15 +15,21 @@ from .cli_parts import (
     described,
     draw,
     measured,
+    named_path,
     number,
+    one_or_more,
     pairs,
+    printed_out,
     rank_output,
+    replace_what_cannot_be_printed,
     seconds,
+    together,
     whole,
     write_json,
     write_trace,
 )
 from .errors import LabkitError, RecordError, UnknownName, UsageError
+from .interrupts import ended_in_order
 
 EXIT_FAILED_CHECK, EXIT_WRONG_USE, EXIT_PROGRAM_FAILED, EXIT_INTERRUPTED = 1, 2, 3, 130
 STATUSES = ("found", "clear", "inconclusive", "not_applicable")
@@ -78,7 +79,7 @@ def run(
     emulate_link: Annotated[
         bool, typer.Option("--emulate-link", help="Delay collectives instead of making network stacks: simulated.")
     ] = False,
-    record: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the record in this new folder.")] = None,
+    record: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the record in this new folder.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
     fail_on: Annotated[
         list[str] | None, typer.Option("--fail-on", metavar="STATUS", help="Exit with 1 if a verdict has this status.")
@@ -96,6 +97,7 @@ def run(
     from . import labs
 
     spec = labs.spec(slug)
+    folder = None if record is None else named_path(record)
     if help_lab:
         from .view.terminal import print_lab
 
@@ -105,7 +107,7 @@ def run(
         if status not in STATUSES:
             raise UnknownName("status", status, STATUSES)
     values = pairs(settings or [])
-    values |= {name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None}
+    together(values, {name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None})
     spec.configure(spec.chosen(variant), values)  # wrong use is said before torch is loaded
     numbers: dict[str, Any] = {
         "ranks": None if ranks is None else whole("--ranks", ranks),
@@ -117,7 +119,7 @@ def run(
         "emulate_link": emulate_link,
     }
     if json not in (None, "-"):
-        check_writable(Path(json))
+        check_writable(named_path(json))
 
     from .facade import lab
     from .view.terminal import print_record, progress_bar
@@ -125,7 +127,7 @@ def run(
     opened = lab(slug)
     with progress_bar(console(stderr=True)) as on_progress:
         result = opened.run(
-            variant, device=device, backend=backend, record_dir=record, on_progress=on_progress, **numbers, **values
+            variant, device=device, backend=backend, record_dir=folder, on_progress=on_progress, **numbers, **values
         )
     if result is None:
         return  # another rank under torchrun: rank 0 reports
@@ -150,7 +152,7 @@ def bench(
     """Say what this machine can do: arithmetic, memory, link, storage, launch. Kept as the baseline of all labs."""
     count = None if ranks is None else whole("--ranks", ranks)
     if json not in (None, "-"):
-        check_writable(Path(json))
+        check_writable(named_path(json))
 
     from .bench import bench as measure
     from .bench import labs_here
@@ -180,10 +182,10 @@ def show(
         str | None, typer.Option(metavar="SLUG", help="Judge by this lab; a script's files by every question if left out.")
     ] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")] = None,
-    figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the figures into this folder, as PNG.")] = None,
+    figures: Annotated[str | None, typer.Option(metavar="DIR", help="Draw the figures into this folder, as PNG.")] = None,
     output: Annotated[str | None, typer.Option(metavar="RANK", help="Print what this rank printed.")] = None,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a Chrome trace, which ui.perfetto.dev opens.")
+        str | None, typer.Option(metavar="FILE", help="Write a Chrome trace, which ui.perfetto.dev opens.")
     ] = None,
 ) -> None:
     """Show a record again: measures, verdicts, figures, a rank's output, a trace."""
@@ -196,15 +198,16 @@ def show(
     from .view.terminal import print_record
 
     chosen = None if lab is None else spec(lab)  # wrong use is said before anything is read
-    if trace is not None:
-        check_writable(trace, "--trace")
-    found = read_record(named(record))
+    traced, pictures = (None if word is None else named_path(word) for word in (trace, figures))
+    if traced is not None:
+        check_writable(traced, "--trace")
+    found = read_record(named(str(named_path(record))))
     if output is not None:
         print(rank_output(found, whole("--output", output)), end="")
         return
     with blamed_on(found):
-        if trace is not None:
-            write_trace(found, trace)
+        if traced is not None:
+            write_trace(found, traced)
         if chosen is None and not found.lab:
             script = Script(found)
             drawn, verdicts, measures, tables = script.figures(), script.verdicts, script.measures(), script.tables()
@@ -218,8 +221,8 @@ def show(
             print(f"not measured: {why}", file=sys.stderr)
         if json is not None:
             write_json(report_of(found, slug, measures, verdicts), json)
-        if figures is not None:
-            draw(drawn, found, figures)
+        if pictures is not None:
+            draw(drawn, found, pictures)
         if json != "-":
             print_record(console(), found, measures, verdicts, tables)
 
@@ -251,26 +254,30 @@ def runs(
 
 @app.command()
 def capture(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder for the recordings.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="A new folder for the recordings.")],
     labs: Annotated[str | None, typer.Option(metavar="SLUGS", help="Labs, with commas between; all if left out.")] = None,
     minutes: Annotated[str, typer.Option(help="No further run starts after these.")] = "6",
 ) -> None:
     """Record labs on the device at hand, to be shown elsewhere as recorded."""
     from .capture import capture as capture_labs
 
-    chosen = [slug.strip() for slug in labs.split(",")] if labs else None
-    kept = capture_labs(chosen, out, minutes=seconds("--minutes", minutes), tell=lambda line: print(line, flush=True))
+    chosen = None if labs is None else one_or_more("--labs", labs)
+    until, where = seconds("--minutes", minutes), named_path(out)
+    kept = capture_labs(chosen, where, minutes=until, tell=lambda line: print(line, flush=True))
     print(f"{len(kept)} recordings in {out}; to ship them, put them under data/recordings/")
 
 
 def main() -> None:
     """Run the command line. Errors are one sentence on standard error."""
-    with _ended_in_order() as ended_by:
+    replace_what_cannot_be_printed()
+    with ended_in_order() as came:
         code = _outcome()
-    if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
-        print(f"labkit: {'ended from outside' if ended_by else 'interrupted'}; its ranks are ended", file=sys.stderr)
-        code = 128 + ended_by[0] if ended_by else code
-    sys.exit(code)
+        if code == EXIT_INTERRUPTED:  # typer may have turned the interrupt into this code itself
+            by = came[0] if came else signal.SIGINT
+            said = "interrupted" if by == signal.SIGINT else "ended from outside"
+            print(f"labkit: {said}; its ranks are ended", file=sys.stderr)
+            code = 128 + by
+        sys.exit(printed_out(code))
 
 
 def _outcome() -> int:
@@ -291,9 +298,10 @@ def _outcome() -> int:
         code = EXIT_PROGRAM_FAILED
     except (KeyboardInterrupt, typer.Abort):
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except BrokenPipeError:  # nobody reads on, as under `labkit list | head -1`
         code = 0
+    except SystemExit as end:  # by rich, which takes a pipe that nobody reads for an error
+        code = 0 if end.code == 1 and isinstance(end.__context__, BrokenPipeError) else end.code
     except OSError as error:  # a disk that is full or forbidden, mostly
         where = f" at {error.filename}" if error.filename else ""
         print(
@@ -303,28 +311,3 @@ def _outcome() -> int:
         )
         code = EXIT_PROGRAM_FAILED
     return code or 0
-
-
-@contextlib.contextmanager
-def _ended_in_order() -> Iterator[list[int]]:
-    """Have SIGTERM and a closed terminal end a run as Ctrl-C does, with nothing left behind; gives those that came.
-
-    Not under torchrun: it sends SIGTERM to ranks that wait in a collective, where no handler would ever run.
-    """
-    came: list[int] = []
-
-    def interrupt(number: int, frame: Any) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
-
-    mine: list[signal.Signals] = []
-    if "WORLD_SIZE" not in os.environ and threading.current_thread() is threading.main_thread():
-        # one that is ignored, as SIGHUP is under nohup, stays so
-        mine = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
-    for each in mine:
-        signal.signal(each, interrupt)
-    try:
-        yield came
-    finally:
-        for each in mine:
-            signal.signal(each, signal.SIG_DFL)

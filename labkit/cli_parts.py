@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from .errors import RecordError, UsageError
+from .errors import RecordError, UsageError, shown
 from .words import printable
 
 MAX_OUTPUT_BYTES = 2**28
@@ -15,9 +19,32 @@ MAX_OUTPUT_BYTES = 2**28
 
 
 def console(stderr: bool = False) -> Any:
+    """Rich's console, to which a name in brackets or between colons is a name and nothing else."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False)
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def replace_what_cannot_be_printed() -> None:
+    """Print a replacement for each character that the terminal's encoding lacks, as under PYTHONIOENCODING=ascii."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):  # closed, or a stream of a test's own
+            stream.reconfigure(errors="replace")  # pyright: ignore
+
+
+def printed_out(code: int) -> int:
+    """Hand over what is still to be printed, and give the exit code: where nobody reads on, nothing is wrong."""
+    out = sys.stdout
+    if out is None:
+        return code
+    try:
+        out.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())  # so that Python's own flush succeeds
+        if not isinstance(error, BrokenPipeError):
+            print(f"labkit: cannot print: {error.strerror}", file=sys.stderr)
+            return code or 3
+    return code
 
 
 def described(spec: Any) -> list[tuple[str, Any, str]]:
@@ -34,37 +61,63 @@ def described(spec: Any) -> list[tuple[str, Any, str]]:
 
 
 def pairs(words: list[str]) -> dict[str, Any]:
-    given = {}
+    given: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"--set wants KEY=VALUE, as in --set batch=16; given {word!r}")
-        given[name.strip().replace("-", "_")] = value.strip()
+            raise UsageError(f"--set wants KEY=VALUE, as in --set batch=16; given {shown(word)}")
+        together(given, {name.strip().replace("-", "_"): value.strip()})
     return given
 
 
+def together(given: dict[str, Any], more: dict[str, Any]) -> None:
+    """Add settings to those that were given; one that is set to two values is refused: which was meant is not known."""
+    for name, value in more.items():
+        if given.setdefault(name, value) != value:
+            raise UsageError(f"{name} is set twice, to {shown(given[name])} and to {shown(value)}; leave one out")
+
+
+def one_or_more(option: str, words: str) -> list[str]:
+    """What stands between commas: no part empty, and none twice."""
+    parts = [word.strip() for word in words.split(",")]
+    if "" in parts or len(set(parts)) < len(parts):
+        what = "is empty" if "" in parts else "is there twice"
+        raise UsageError(f"{option} wants names with commas between, each once, and one {what}; given {shown(words)}")
+    return parts
+
+
 def whole(option: str, word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        raise UsageError(f"{option} must be a whole number; given {word!r}") from None
+    """A whole number as people write one: no letters, no digits of other scripts, no underscores."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", word):
+        raise UsageError(f"{option} must be a whole number; given {shown(word)}")
+    return int(word)
+
+
+_NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
 def number(option: str, word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise UsageError(f"{option} must be a number; given {word!r}") from None
+    """A number as people write one, neither infinite nor NaN."""
+    if not _NUMBER.fullmatch(word) or not math.isfinite(float(word)):
+        raise UsageError(f"{option} must be a number; given {shown(word)}")
+    return float(word)
 
 
 def seconds(option: str, word: str) -> float:
     try:
-        value = float(word)
-    except ValueError:
+        value = number(option, word)
+    except UsageError:
         value = -1.0
     if not 0 < value < 1e7:
-        raise UsageError(f"{option} must be a number of seconds above 0; given {word!r}")
+        raise UsageError(f"{option} must be a number of seconds above 0; given {shown(word)}")
     return value
+
+
+def named_path(word: str) -> Path:
+    """A path that was given: an empty word would be the folder that the shell is in, a NUL is in no name."""
+    if not word.strip() or "\0" in word:
+        raise UsageError(f"a file or folder needs a name; given {shown(word)}; give one, as in ./mine")
+    return Path(word)
 
 
 def check_writable(path: Path, option: str = "--json") -> None:
@@ -96,9 +149,9 @@ def write_json(report: dict[str, Any], where: str | None) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    check_writable(Path(where))
+    check_writable(named_path(where))
     try:
-        Path(where).write_text(text)
+        Path(where).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--json cannot write {where}: {error.strerror}; give another file") from error
 

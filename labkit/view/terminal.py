@@ -41,7 +41,7 @@ def print_labs(console: Console, specs: list[Any]) -> None:
 
 def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]]) -> None:
     """One lab's variants and settings."""
-    console.print(f"[bold]{spec.number:02d} {spec.slug}[/bold]: {spec.question}\n")
+    console.print(Text.assemble((f"{spec.number:02d} {spec.slug}", "bold"), f": {spec.question}\n"))
     table = Table(box=None, pad_edge=False)
     table.add_column("variant")
     table.add_column("what it is")
