@@ -301,7 +301,7 @@ def _outcome() -> int:
     except BrokenPipeError:  # nobody reads on, as under `labkit list | head -1`
         code = 0
     except SystemExit as end:  # by rich, which takes a pipe that nobody reads for an error
-        code = 0 if end.code == 1 and isinstance(end.__context__, BrokenPipeError) else end.code
+        code = 0 if isinstance(end.__context__, BrokenPipeError) else int(end.code or 0)
     except OSError as error:  # a disk that is full or forbidden, mostly
         where = f" at {error.filename}" if error.filename else ""
         print(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import inspect
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from . import detect, labs
+from .arguments import checked
 from .detect.verdict import Verdicts
 from .errors import UnknownName, UsageError
 from .labs.spec import LabSpec
@@ -33,6 +33,7 @@ from .report import report_of
 from .runner import OnProgress, Request, around, check_survey, execute, help_along, kept_baseline, provenance_of
 
 
+@checked()
 def lab(slug: str) -> Lab:
     """Open a lab by its slug; the warm server for its ranks starts in the background meanwhile.
 
@@ -59,6 +60,7 @@ class Lab:
         spec: what the lab is: question, variants, configuration, detectors.
     """
 
+    @checked()
     def __init__(self, spec: LabSpec) -> None:
         self.spec = spec
 
@@ -71,6 +73,7 @@ class Lab:
 
         return lab_card(self.spec)
 
+    @checked(but=("ranks", "seed"))
     def run(
         self,
         variant: str | Callable[..., Iterable] | None = None,
@@ -176,20 +179,24 @@ class Lab:
             write_baseline(baseline)
         return record
 
+    @checked()
     def judge(self, record: Record) -> Verdicts:
         """Ask each of the lab's questions of a record."""
         return Verdicts(detect.ask(name, record) for name in self.spec.detectors)
 
+    @checked()
     def measures(self, record: Record) -> dict[str, Quantity]:
         """The record's measures, by name."""
         with understood(record):
             return self.spec.measures(apart(record).record)
 
+    @checked()
     def tables(self, record: Record) -> list[Table]:
         """The lab's tables of a record; empty for a lab that has none."""
         with understood(record):
             return [] if self.spec.tables is None else self.spec.tables(apart(record).record)
 
+    @checked()
     def compare(self, *records: Record) -> Comparison:
         """The measures of several records side by side."""
         return Comparison(
@@ -215,6 +222,7 @@ class Lab:
         except CannotTell as doubt:
             return CheckResult([], seed, str(doubt))
 
+    @checked()
     def try_out(self, program: Callable[..., Any], task: Any, *, seed: int = 0, deadline_s: float = 20.0) -> Any:
         """Run a program on one rank, without a group, in a process of its own, and return what it returns.
 
@@ -230,6 +238,7 @@ class Lab:
 
         return list(recordings(self.spec.slug))
 
+    @checked()
     def figure(self, name: str, *records: Record, **choices: Any):
         """Draw one of the lab's figures from one record, or from several side by side.
 
@@ -244,14 +253,12 @@ class Lab:
         if name not in self.spec.figures:
             raise UnknownName(f"figure of {self.spec.slug}", name, self.spec.figures)
         draw = figure(name)
-        unknown = [choice for choice in choices if choice not in inspect.signature(draw).parameters]
-        if unknown:
+        if unknown := [choice for choice in choices if choice not in inspect.signature(draw).parameters]:
             raise UsageError(f"the figure {name} has no choice {', '.join(unknown)}; leave it out")
-        with contextlib.ExitStack() as blamed:
-            for record in records:
-                blamed.enter_context(blamed_on(record))
+        with blamed_on(*records):
             return draw(*(apart(record).record for record in records), **choices)
 
+    @checked()
     def diff(self, before: str = "broken", after: str = "fixed") -> Diff:
         """The difference in source between two variants: all that the fix is."""
         for name in (before, after):
@@ -266,10 +273,12 @@ class Lab:
 
         return Panel(self, **settings)
 
+    @checked()
     def report(self, record: Record) -> dict[str, Any]:
         """The record's measures and verdicts as plain data, as `--json` writes them."""
         return report_of(record, record.lab or self.spec.slug, self.measures(record), self.judge(record))
 
+    @checked()
     def invariants(self, *records: Record) -> str:
         """What must come out equal on every machine: statuses, exact counts, equality of hashes. No timing, no hash."""
         return "\n".join(line for record in records for line in self._invariants(record))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from . import detect, labs
+from .arguments import checked
 from .detect.verdict import Verdicts
 from .errors import RecordError
 from .facade import Lab
@@ -19,6 +20,7 @@ Kind = TypeVar("Kind")
 _ORDER = ("found", "inconclusive", "clear", "not_applicable")
 
 
+@checked()
 def judge(record: Record) -> Verdicts:
     """Ask a record the questions of its lab; a script's own record every question there is.
 

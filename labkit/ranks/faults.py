@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ..arguments import check_fields
 from ..errors import UsageError
 
 KINDS = ("delay", "exception", "kill", "lose-node")
@@ -50,6 +51,8 @@ class Fault:
     attempt: int | None = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.seconds, (int, float)) or not isinstance(self.attempt, (int, type(None))):
+            check_fields(self)
         if self.kind not in KINDS:
             raise UsageError(f"fault kind {self.kind!r}; there are: {', '.join(KINDS)}")
         for value in (self.rank, self.step):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import RecordError
+from ..arguments import checked
+from ..errors import RecordError, UnknownName
 from ..words import plural
 from .bounds import Int, Name, Named
 from .files import read_regular
@@ -19,6 +20,7 @@ from .load import Load
 from .safe_json import decoded
 
 BASELINE_SCHEMA = 1
+DEVICE_KINDS = ("cpu", "cuda")
 MAX_BASELINE_BYTES = 2**20
 DOUBTFUL_DAYS = 1
 """One that was taken while the machine did other work as well is measured again this soon."""
@@ -158,6 +160,7 @@ def baseline_file(device_kind: str = "cpu") -> Path:
     return runs_folder().parent / f"baseline-{device_kind}.json"
 
 
+@checked()
 def read_baseline(device_kind: str = "cpu") -> Baseline:
     """Read the kept baseline. Whether it fits the machine and is fresh, `misfits` says.
 
@@ -165,6 +168,8 @@ def read_baseline(device_kind: str = "cpu") -> Baseline:
         NoBaseline: none is kept yet.
         RecordError: the file is damaged, or of another labkit.
     """
+    if device_kind not in DEVICE_KINDS:
+        raise UnknownName("kind of device", device_kind, DEVICE_KINDS)
     path = baseline_file(device_kind)
     remedy = "measure again with: labkit bench --refresh"
     if not path.exists():

@@ -14,7 +14,7 @@ from .schema import Record
 
 
 @contextlib.contextmanager
-def blamed_on(record: Record) -> Iterator[None]:
+def blamed_on(*records: Record) -> Iterator[None]:
     """A record may be whole lines of valid JSON and still not say what its lab records: then it is the record's fault.
 
     What is raised is named with its place, for whoever finds that it is labkit's.
@@ -24,6 +24,9 @@ def blamed_on(record: Record) -> Iterator[None]:
     except (LabkitError, OSError):
         raise
     except Exception as error:
+        if not records:
+            raise
+        record = records[0]
         last = traceback.extract_tb(error.__traceback__)[-1]
         what = f"what {record.lab} records" if record.lab else "what can be read of a script"
         raise RecordError(

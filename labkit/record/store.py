@@ -18,6 +18,7 @@ from typing import Annotated
 import msgspec
 import platformdirs
 
+from ..arguments import checked
 from ..errors import RecordError, shown
 from ..words import plural, printable
 from .baseline import Baseline
@@ -97,10 +98,9 @@ def new_folder(where: Path | str | None, name: str) -> Path:
         if where is not None and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
             raise RecordError(f"{folder} is not an empty folder; give --record a new folder, so that no run is overwritten")
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:  # a name that is too long is met by the look already
-        raise RecordError(
-            f"cannot make the record folder {folder}: {error.strerror}; choose another with --record"
-        ) from error
+    except (OSError, ValueError) as error:  # a name that is too long is met by the look already, one with a NUL too
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise RecordError(f"cannot make the record folder {folder}: {said}; choose another with --record") from error
     return folder
 
 
@@ -243,6 +243,7 @@ def write_record(record: Record) -> None:
         ) from error
 
 
+@checked()
 def read_record(folder: Path | str) -> Record:
     """Read a record back, from its folder or its record.json."""
     folder = Path(folder).expanduser()

@@ -79,6 +79,24 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["show", "--trace", "."], ["--trace cannot write", "give a file"]),
         (["show"], ["no record in", "labkit run duplicate-data"]),
         (["rnu"], ["rnu"]),
+        (["capture", "--out", "x", "--labs", ""], ["--labs wants names with commas between", "one is empty", "given ''"]),
+        (["capture", "--out", "x", "--labs", "overlap,,mfu"], ["one is empty"]),
+        (["capture", "--out", "x", "--labs", "mfu, mfu"], ["one is there twice"]),
+        (["capture", "--out", ""], ["needs a name; given ''"]),
+        (["capture", "--out", "x", "--minutes", "inf"], ["--minutes must be a number of seconds above 0"]),
+        (["show", ""], ["needs a name; given ''"]),
+        (["show", "--figures", " "], ["needs a name; given ' '"]),
+        (["show", "--trace", ""], ["needs a name; given ''"]),
+        (["runs", "--json", ""], ["needs a name; given ''"]),
+        (["run", "duplicate-data", "--record", ""], ["needs a name; given ''"]),
+        (["run", "duplicate-data", "--json", ""], ["needs a name; given ''"]),
+        (["run", "duplicate-data", "--ranks", "１２"], ["--ranks must be a whole number"]),
+        (["run", "duplicate-data", "--ranks", "1_0"], ["--ranks must be a whole number"]),
+        (["run", "duplicate-data", "--ranks", "9" * 5000], ["--ranks must be a whole number", "…"]),
+        (["run", "duplicate-data", "--hosts", "2", "--latency", "nan"], ["--latency must be a number"]),
+        (["run", "duplicate-data", "--set", "batch=3", "--set", "batch=4"], ["batch is set twice, to '3' and to '4'"]),
+        (["run", "duplicate-data", "--steps", "3", "--set", "steps=4"], ["steps is set twice"]),
+        (["run", "\x1b[2J\u202e"], ["no lab '\\x1b[2J\\u202e'"]),
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_message_with_the_valid_ones_and_exit_code_2(capsys, monkeypatch, words, expected):
@@ -173,11 +191,12 @@ def test_a_run_past_its_deadline_ends_with_3_and_says_where_each_rank_stands():
 
 
 @pytest.mark.ranks
+@pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize(
     ("sent", "code", "said"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended from outside"), (signal.SIGHUP, 129, "ended from")],
 )
-def test_an_interrupt_ends_the_ranks_and_says_so(tmp_path, sent, code, said):
+def test_an_interrupt_ends_the_ranks_and_says_so_however_often_it_comes(tmp_path, sent, code, said, times):
     def foreground():  # a shell that puts the tests into the background has them ignore Ctrl-C, or the end of a terminal
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -193,7 +212,9 @@ def test_an_interrupt_ends_the_ranks_and_says_so(tmp_path, sent, code, said):
             time.sleep(0.05)
         children = running.children(recursive=True)
         assert children
-        process.send_signal(sent)
+        for _ in range(times):
+            process.send_signal(sent)
+            time.sleep(0.1 if times > 1 else 0)
         _, errors = process.communicate(timeout=30)
     finally:
         process.kill()
@@ -303,3 +324,23 @@ def test_kept_runs_are_listed_and_shown_by_name():
     assert all(f"duplicate-data / {row['variant']}" in listed and row["name"] in listed for row in rows)
     shown = labkit("show", rows[1]["name"])
     assert shown.returncode == 0 and "duplicate-data / broken" in shown.stdout
+
+
+@pytest.mark.parametrize("words", [["list"], ["run", "duplicate-data", "--help-lab"], ["runs"]])
+def test_letters_that_the_terminal_lacks_are_replaced(words, tmp_path):
+    done = labkit(*words, env={**os.environ, "LANG": "C", "PYTHONIOENCODING": "ascii", "COLUMNS": "20", "TERM": "dumb"})
+    assert done.returncode == 0 and not done.stderr and done.stdout.isascii()
+
+
+def in_a_shell(words: str) -> tuple[int, str, str]:
+    command = f"{sys.executable} -m labkit {words}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_pipe_that_nobody_reads_and_a_full_disk_end_without_a_traceback():
+    assert in_a_shell("list | true; echo ${PIPESTATUS[0]}") == (0, "0\n", "")
+    if Path("/dev/full").exists():
+        code, _, said = in_a_shell("list >/dev/full")
+        assert code == 3 and said.count("\n") == 1 and "No space left on device" in said
+    assert in_a_shell("list >&- 2>&-")[0] == 0
