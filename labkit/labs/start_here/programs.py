@@ -27,8 +27,8 @@ STEP = 4
 REPEATS, FEWEST = 7, 3
 """Of each size: as a rule, and where the time is over."""
 
-PATIENCE = 3.0
-"""As many times as long as planned the link may take."""
+PATIENCE, PATIENCE_S = 3.0, 10.0
+"""As many times as long as planned the link may take, and so many seconds in any case."""
 
 WARM_UP = 2
 
@@ -79,11 +79,11 @@ def measure_link(context: RankContext) -> None:
     for size in sizes:
         messages[size] = torch.zeros(size // 4, device=context.device)
         rows[size] = _row_length(messages[size], budget_s / len(sizes) / REPEATS, context)
-        if len(rows) >= MIN_SIZES and _longest(time.monotonic() - started, context) > budget_s:
+        if len(rows) >= MIN_SIZES and _longest(time.monotonic() - started, context) > max(budget_s, PATIENCE_S):
             break  # a slow link, or many ranks to a core: fewer sizes, rather than no end
     context.expect_steps(REPEATS * len(rows))
     for repeat in range(REPEATS):
-        if repeat >= FEWEST and _longest(time.monotonic() - started, context) > PATIENCE * budget_s:
+        if repeat >= FEWEST and _longest(time.monotonic() - started, context) > max(PATIENCE * budget_s, PATIENCE_S):
             break
         for size, message in messages.items():
             _repeat(context, message, rows[size])
