@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 from shared_records import shared_record
-from verdict_matrix import COLUMNS, MATRIX, TIMED, allowed, here, own_faults
+from verdict_matrix import COLUMNS, EACH, MATRIX, TIMED, here, offences, own_faults
 
 import labkit
 from labkit import detect, labs
 from labkit.detect.verdict import Verdict
 from labkit.record.load import heaviest
 
-LETTER = {"found": "F", "clear": "C", "inconclusive": "I", "not_applicable": "N"}
-EACH = [(slug, name) for slug, rows in MATRIX.items() for name in rows.rows]
 TRIES = 3
 """How often a fault that shows in times is made again where other programs hid it."""
 
@@ -23,15 +21,6 @@ def record_of(root, slug: str, variant: str, seed: int = 0):
     rows = MATRIX[slug]
     how = {"device": "cpu", "deadline_s": 90, "seed": seed} | rows.how | here(rows.rows[variant]).how
     return shared_record(root, labkit.lab(slug), None if variant == "survey" else variant, how)
-
-
-def offences(slug: str, variant: str, verdicts: list[Verdict]) -> list[str]:
-    """What the verdicts say against the table."""
-    return [
-        f"{verdict.detector} is {verdict.status}, allowed is {may_say}: {verdict.cause}"
-        for verdict in verdicts
-        if LETTER[verdict.status] not in (may_say := allowed(slug, variant, verdict.detector))
-    ]
 
 
 # The table is whole

@@ -12,10 +12,11 @@ import psutil
 import pytest
 from busy_cores import busy_cores
 from healthy_programs import PROGRAMS
-from verdict_matrix import MATRIX, allowed, here, own_faults
+from verdict_matrix import EACH, MATRIX, allowed, here, offences, own_faults
 
 import labkit
 from labkit import detect
+from labkit.detect.verdict import Verdict
 from labkit.ranks.launch import launch
 from labkit.record.schema import Record
 from labkit.record.store import read_record
@@ -53,17 +54,17 @@ def run_healthy(name: str, ranks: int, seed: int, folder) -> Record:
     return read_record(folder)
 
 
-def judged(record: Record, tally: Counter) -> dict[str, tuple[str, str]]:
-    """By detector: (status, cause)."""
-    verdicts = {name: detect.ask(name, record) for name in detect.names()}
-    tally.update((name, verdict.status) for name, verdict in verdicts.items())
+def judged(record: Record, tally: Counter) -> list[Verdict]:
+    """What each detector says."""
+    verdicts = [detect.ask(name, record) for name in detect.names()]
+    tally.update((verdict.detector, verdict.status) for verdict in verdicts)
     tally["runs", ""] += 1
-    return {name: (verdict.status, verdict.cause) for name, verdict in verdicts.items()}
+    return verdicts
 
 
 def accused(record: Record, tally: Counter, expected: set[str]) -> list[str]:
-    return [f"{name}: {cause}" for name, (status, cause) in judged(record, tally).items()
-            if status == "found" and name not in expected]  # fmt: skip
+    found = [verdict for verdict in judged(record, tally) if verdict.status == "found"]
+    return [f"{verdict.detector}: {verdict.cause}" for verdict in found if verdict.detector not in expected]
 
 
 def accusations(make, repeats: int, tally: Counter, expected: set[str], tmp_path) -> list[str]:
@@ -139,4 +140,14 @@ def test_no_broken_variant_is_ever_clear(slug, tally, tmp_path):
     with busy_cores():
         for number in range(REPEATS):
             said = judged(run_lab(slug, "broken", number, tmp_path / str(number)), tally)
-            assert not [(name, said[name]) for name in own_faults(slug, "broken") if said[name][0] == "clear"]
+            assert not [v for v in said if v.detector in own_faults(slug, "broken") and v.status == "clear"]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4 * AN_HOUR)
+@pytest.mark.parametrize(("slug", "variant"), EACH, ids=lambda word: word)
+def test_every_variant_keeps_to_the_table_while_the_cores_are_busy(slug, variant, tally, tmp_path):
+    with busy_cores():
+        for number in range(-(-REPEATS // 10)):
+            said = judged(run_lab(slug, variant, number, tmp_path / str(number)), tally)
+            assert not offences(slug, variant, said)

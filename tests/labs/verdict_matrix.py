@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from labkit import labs
+from labkit.detect.verdict import Verdict
 
 BUT_FOUND = "CIN"
 """Anything but an accusation."""
@@ -330,6 +331,12 @@ MATRIX: dict[str, LabRows] = {
 }
 
 
+EACH = [(slug, name) for slug, rows in MATRIX.items() for name in rows.rows]
+"""(lab, variant) of each row."""
+
+LETTER = {"found": "F", "clear": "C", "inconclusive": "I", "not_applicable": "N"}
+
+
 def allowed(slug: str, variant: str, detector: str) -> str:
     """Statuses that the table allows."""
     rows = MATRIX[slug]
@@ -354,3 +361,12 @@ def here(row: Row) -> Row:
     if missing:
         pytest.skip(f"needs {row.needs}")
     return row
+
+
+def offences(slug: str, variant: str, verdicts: list[Verdict]) -> list[str]:
+    """What the verdicts say against the table."""
+    return [
+        f"{verdict.detector} is {verdict.status}, allowed is {may_say}: {verdict.cause}"
+        for verdict in verdicts
+        if LETTER[verdict.status] not in (may_say := allowed(slug, variant, verdict.detector))
+    ]
