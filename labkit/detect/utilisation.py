@@ -38,6 +38,8 @@ NO_TOKENS = "the program did not say how many tokens a step trains"
 MEASURE = "run the lab, which measures one, or labkit bench, whose baseline is kept with every later run"
 DECLARE = "probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and probe.scalar('tokens', n) each step"
 
+AGAIN = "run more steps on a quiet machine"
+
 WAITING = 0.5
 """Share of a step spent fetching from which on waiting for data is the cause."""
 
@@ -75,14 +77,16 @@ def detect(record: Record) -> Verdict:
     busy = busy_share(run)
     if busy is not None:
         evidence["busy_share"] = share(busy, "of the cores' time")
-    doubt = _doubt(record)
-    if low / doubt < WRONG <= high * doubt:
+    if value > 1:
+        return _answer("inconclusive", evidence, cause=f"the run is faster than its ceiling: {CEILING_TOO_LOW}", fix=AGAIN)
+    too_high, too_low = _doubt(record)
+    if low / too_high < WRONG <= high * too_low:
         return _answer(
             "inconclusive",
             evidence,
             cause=f"steps vary: from {low:.0%} to {high:.0%} of the ceiling, "
             + (f"on both sides of {WRONG:.0%}" if low < WRONG <= high else "by what other programs left to them"),
-            fix="run more steps on a quiet machine",
+            fix=AGAIN,
         )
     faster = _times_faster(record)
     if faster is not None:
@@ -111,10 +115,10 @@ def detect(record: Record) -> Verdict:
     )
 
 
-def _doubt(record: Record) -> float:
-    """By what factor other programs may have made an MFU too small or too large: they hinder the run, or its ceiling."""
+def _doubt(record: Record) -> tuple[float, float]:
+    """By what factors other programs may have made an MFU (too high, too low): they hinder its ceiling, or the run."""
     best = record.runs.get("ceiling")
-    return uneven(record.run, best) if best is not None else hindered(record.run)
+    return (1.0 if best is None else hindered(best)), hindered(record.run)
 
 
 def _why(waiting: float, nothing_trained: bool) -> tuple[str, str]:

@@ -171,7 +171,6 @@ MATRIX: dict[str, LabRows] = {
                 **clear("gradient-underflow", "stale-casts", "lost-updates", "skipped-steps", "non-finite", *READS[1:2]),
             ),
         },
-        {"starved-input": may("batches are made inline for a tiny model, so what a batch costs shows")},
     ),
     "mfu": LabRows(
         {"seq": 256, "steps": 4},

@@ -9,7 +9,7 @@ from labkit.record.measures_mfu import mfu_measures
 from labkit.record.schema import Run, Span, Step
 from labkit.record.survey import baseline_of
 
-from ..builders import head, record_of
+from ..builders import crowded, head, record_of
 from ..surveys import survey
 
 FLOPS = {"matmul_params": 1000, "layers": 1, "hidden": 10, "seq": 100, "counted_flops_per_token": 18000.0,
@@ -67,6 +67,30 @@ def test_utilisation_is_judged_by_bands_by_the_tuned_run_and_by_the_spread(given
 def test_the_waste_is_the_time_that_the_tuned_run_does_not_need():
     assert utilisation.detect(record(0.05, tuned_speed=4.0)).waste == pytest.approx(0.75)
     assert utilisation.detect(record(0.05)).waste is None
+
+
+def others_took(share, *roles, of):
+    """The record, and what share of the one core that it wanted other programs took while these roles ran, on 2 cores."""
+    crowd = {role: crowded(of, 1 + share).runs[role] if role in roles else run for role, run in of.runs.items()}
+    return msgspec.structs.replace(of, runs=crowd)
+
+
+@pytest.mark.parametrize(
+    ("mfu", "hindered", "status"),
+    [
+        (0.3, (), "clear"),
+        (0.3, ("ceiling",), "inconclusive"),  # the ceiling may be two and a half times as high
+        (0.1, ("ceiling",), "found"),  # and this even smaller a share of it
+        (0.1, ("variant",), "inconclusive"),  # with the cores to itself it would do more
+        (0.3, ("variant",), "clear"),
+        (0.1, ("variant", "ceiling"), "inconclusive"),
+        (1.3, (), "inconclusive"),  # faster than can be
+    ],
+)
+def test_what_other_programs_took_from_the_run_or_from_its_ceiling_is_doubt(mfu, hindered, status):
+    verdict = utilisation.detect(others_took(0.6, *hindered, of=record(mfu)))
+    assert verdict.status == status
+    assert "%" not in verdict.cause or mfu <= 1
 
 
 def test_without_a_ceiling_there_is_no_share_of_it():
