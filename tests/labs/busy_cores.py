@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import psutil
 
 from labkit.ranks.backend import usable_cores
 
 SPIN = """
 import os, sys
-parent = int(sys.argv[1])
-while os.getppid() == parent:  # ends with the test, however that ends
+for other in range(int(sys.argv[2])):
+    if os.fork() == 0:
+        break
+else:
+    sys.exit()  # so that they are nobody's children, and no launch counts them as its own
+print(os.getpid(), flush=True)
+os.close(1)
+while True:
+    os.kill(int(sys.argv[1]), 0)  # ends with the test, however that ends
     for _ in range(2_000_000):
         pass
 """
@@ -22,13 +34,14 @@ while os.getppid() == parent:  # ends with the test, however that ends
 @contextmanager
 def busy_cores() -> Iterator[list[int]]:
     """One busy process a core while the block lasts; gives their ids, and ends them whatever the block does."""
-    started = []
+    command = [sys.executable, "-c", SPIN, str(os.getpid()), str(usable_cores())]
+    told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True).stdout
+    pids = [int(word) for word in told.split()]
     try:
-        for _ in range(usable_cores()):
-            started.append(subprocess.Popen([sys.executable, "-c", SPIN, str(os.getpid())], stdin=subprocess.DEVNULL))
-        yield [process.pid for process in started]
+        yield pids
     finally:
-        for process in started:
-            process.kill()
-        for process in started:
-            process.wait()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
+            time.sleep(0.01)

@@ -12,11 +12,13 @@ import psutil
 import pytest
 from busy_cores import busy_cores
 from healthy_programs import PROGRAMS
+from msgspec.structs import replace
 from verdict_matrix import EACH, MATRIX, allowed, here, offences, own_faults
 
 import labkit
 from labkit import detect
 from labkit.detect.verdict import Verdict
+from labkit.ranks.backend import usable_cores
 from labkit.ranks.launch import launch
 from labkit.record.schema import Record
 from labkit.record.store import read_record
@@ -50,8 +52,10 @@ def run_lab(slug: str, variant: str, seed: int, folder) -> Record:
 
 def run_healthy(name: str, ranks: int, seed: int, folder) -> Record:
     folder.mkdir()
-    launch(PROGRAMS[name][0], ranks=ranks, folder=folder, seed=seed, group=ranks > 1, deadline_s=300)
-    return read_record(folder)
+    launched = launch(PROGRAMS[name][0], ranks=ranks, folder=folder, seed=seed, group=ranks > 1, deadline_s=300)
+    record = read_record(folder)
+    run = replace(record.run, load=launched.load)
+    return replace(record, runs={run.role: run}, provenance=replace(record.provenance, load=launched.load))
 
 
 def judged(record: Record, tally: Counter) -> list[Verdict]:
@@ -110,9 +114,10 @@ def test_a_right_script_is_not_accused_while_the_cores_are_busy(name, ranks, tal
 
 def test_the_cores_are_busy_only_as_long_as_they_are_to_be():
     with pytest.raises(KeyError), busy_cores() as pids:
-        assert all(psutil.pid_exists(pid) for pid in pids)
+        assert len(pids) == usable_cores() and all(psutil.pid_exists(pid) for pid in pids)
+        assert not {child.pid for child in psutil.Process().children(recursive=True)} & set(pids)
         raise KeyError
-    assert pids and not any(psutil.pid_exists(pid) for pid in pids)
+    assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids)
 
 
 # All, by `make soak`
