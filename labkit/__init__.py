@@ -17,7 +17,7 @@ _PUBLIC = {
     "read_record": "labkit.record.store",
     "Fault": "labkit.ranks.faults",
     "Probe": "labkit.record.probe",
-    "watch_ddp": "labkit.record.watch_ddp",
+    "watch_ddp": "labkit.watch.ddp",
     "Record": "labkit.record.schema",
     "Verdict": "labkit.detect.verdict",
     "LabkitError": "labkit.errors",
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from .record.probe import Probe
     from .record.schema import Record
     from .record.store import read_record
-    from .record.watch_ddp import watch_ddp
     from .script import judge
+    from .watch.ddp import watch_ddp
 
 
 def __getattr__(name: str):

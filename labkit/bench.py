@@ -11,12 +11,11 @@ from . import labs
 from .detect.verdict import Verdicts
 from .errors import UsageError
 from .facade import lab
-from .hardware.machine import device_name, processor_name, system_name
 from .ranks.backend import choose, usable_cores, visible_gpus
 from .ranks.join import outer_place
-from .record.baseline import Baseline, NoBaseline, baseline_file, read_baseline
-from .record.measures_survey import quantities
+from .record.baseline import Baseline, NoBaseline, baseline_file, quantities, read_baseline
 from .runner import OnProgress
+from .watch.machine import device_name, processor_name, system_name
 from .words import plural
 
 SURVEY = "start-here"

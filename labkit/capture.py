@@ -14,11 +14,11 @@ import msgspec
 
 from .errors import LabkitError, RecordError, UsageError
 from .facade import Lab
+from .facts.shipped import data_folder
 from .labs import slugs, spec
 from .labs.spec import Capture, LabSpec
 from .ranks.backend import visible_gpus
 from .record.schema import Record
-from .record.shipped import data_folder
 from .record.store import read_record, write_record
 
 Tell = Callable[[str], None]

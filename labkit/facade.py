@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import tempfile
 from collections.abc import Callable, Iterable
@@ -14,6 +13,7 @@ import msgspec
 
 from . import detect, labs
 from .arguments import checked
+from .detect.runs import names_of
 from .detect.verdict import Verdicts
 from .errors import UnknownName, UsageError
 from .labs.spec import LabSpec
@@ -22,14 +22,15 @@ from .ranks.faults import Fault
 from .ranks.join import Place, attempt, outer_place
 from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
 from .ranks.links import Links, links
-from .record import measures, store
+from .record import store
 from .record.baseline import reason_to_set_aside, write_baseline
 from .record.blame import blamed_on, understood
-from .record.measures import Quantity
 from .record.own_names import apart
+from .record.quantity import Quantity
 from .record.schema import Record
 from .record.table import Table
 from .report import report_of
+from .results import CheckResult, Comparison, Diff
 from .runner import OnProgress, Request, around, check_survey, execute, help_along, kept_baseline, provenance_of
 
 
@@ -200,7 +201,7 @@ class Lab:
     def compare(self, *records: Record) -> Comparison:
         """The measures of several records side by side."""
         return Comparison(
-            dict(zip(measures.names_of(records), map(self.measures, records), strict=True)),
+            dict(zip(names_of(records), map(self.measures, records), strict=True)),
             list(dict.fromkeys(record.provenance.label() for record in records)),
         )
 
@@ -293,89 +294,6 @@ class Lab:
         lines += [f"  {verdict.detector}: {verdict.status}" for verdict in judged]
         lines += [f"  {name} = {found[name].value}" for name in exact if name in found]
         return lines
-
-
-class Comparison:
-    """Measures of several records, by variant, with their provenance."""
-
-    def __init__(self, columns: dict[str, dict[str, Quantity]], labels: list[str]) -> None:
-        self.columns, self.labels = columns, labels
-
-    def __repr__(self) -> str:
-        names = list(dict.fromkeys(name for column in self.columns.values() for name in column))
-        rows = [["", *self.columns]]
-        rows += [[name, *(c[name].said if name in c else "" for c in self.columns.values())] for name in names]
-        first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-        lines = [
-            f"{row[0]:<{first}}" + "".join(f"   {cell:>{w}}" for cell, w in zip(row[1:], others, strict=True))
-            for row in rows
-        ]
-        return "\n".join(lines + self.labels)
-
-    def _repr_html_(self) -> str:
-        from .view.cards import comparison_card
-
-        return comparison_card(self.columns, self.labels)
-
-
-class CheckResult:
-    """What a check of an exercise found.
-
-    Attributes:
-        findings: what is still wrong, empty when it is right, and where it could not be told.
-        seed: of the cases, or None.
-        doubt: why it could not be told on this machine now; else empty.
-    """
-
-    def __init__(self, findings: list[str], seed: int | None = None, doubt: str = "") -> None:
-        self.findings, self.seed, self.doubt = findings, seed, doubt
-
-    @property
-    def passed(self) -> bool:
-        """Whether it is right. False as well where it could not be told: `doubt` says so."""
-        return not self.findings and not self.doubt
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    def __repr__(self) -> str:
-        if self.passed:
-            return "Solved: every check passed."
-        if self.doubt:
-            return f"Cannot tell on this machine now: {self.doubt}"
-        lines = [f"Not yet: {len(self.findings)} still wrong.", *(f"  - {text}" for text in self.findings)]
-        return "\n".join([*lines, *([self.again] if self.again else [])])
-
-    @property
-    def again(self) -> str:
-        """How to get the same cases again; empty where no seed is known."""
-        if self.seed is None:
-            return ""
-        return f"Other cases come each time; these come again with lab.check(..., seed={self.seed})."
-
-    def _repr_html_(self) -> str:
-        from .view.cards import check_card
-
-        return check_card(self.findings, self.again, self.doubt)
-
-
-class Diff:
-    """Two sources and their difference."""
-
-    def __init__(self, before_name: str, after_name: str, before: str, after: str) -> None:
-        self.before_name, self.after_name = before_name, after_name
-        self.before, self.after = before, after
-
-    def __repr__(self) -> str:
-        lines = difflib.unified_diff(
-            self.before.splitlines(), self.after.splitlines(), self.before_name, self.after_name, lineterm="", n=20
-        )
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        from .view.cards import diff_card
-
-        return diff_card(self.before_name, self.after_name, self.before, self.after)
 
 
 def _seed(seed: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from .detect.verdict import Verdict
-from .record.measures import Quantity
+from .record.quantity import Quantity
 from .record.schema import Record
 
 

@@ -182,7 +182,7 @@ def provenance_of(head: Head, seed: int, stands: Standing, runs: Iterable[Run]) 
     """What was measured here and now, on the device that a rank used."""
     import torch
 
-    from .hardware.machine import device_name, system_name
+    from .watch.machine import device_name, system_name
 
     return Provenance(
         source="measured",

@@ -11,7 +11,7 @@ from .arguments import checked
 from .detect.verdict import Verdicts
 from .errors import RecordError
 from .facade import Lab
-from .record.measures import Quantity
+from .record.quantity import Quantity
 from .record.schema import Record
 from .record.table import Table
 from .report import report_of

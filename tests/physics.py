@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from labkit.record.measures_crash import crashes
-from labkit.record.measures_staleness import pushes
+from labkit.detect.crash.measures import crashes
+from labkit.detect.staleness.measures import pushes
 from labkit.record.schema import RankLog, Record, Run, Step
 
 ALL_WAIT_FOR_ALL = {"all_reduce", "all_gather", "reduce_scatter", "barrier"}

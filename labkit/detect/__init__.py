@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-import pkgutil
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -18,12 +19,22 @@ from .under_load import said_with
 from .verdict import Verdict, for_script
 
 Detector = Callable[[Record], Verdict]
-_NOT_DETECTORS = ("verdict", "cost", "explanations", "over_epochs", "under_load")
+
+
+@functools.cache
+def _questions() -> dict[str, str]:
+    """Detector -> its module, as found: each file of a topic that defines `detect` asks a question."""
+    found = {}
+    for folder in sorted(path for path in Path(__path__[0]).iterdir() if path.is_dir()):
+        for file in sorted(folder.glob("*.py")):
+            if "\ndef detect(" in file.read_text(encoding="utf-8"):
+                found[file.stem.replace("_", "-")] = f"{__name__}.{folder.name}.{file.stem}"
+    return dict(sorted(found.items()))
 
 
 def names() -> list[str]:
     """The names of all detectors."""
-    return [m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__) if m.name not in _NOT_DETECTORS]
+    return list(_questions())
 
 
 def detector(name: str) -> Detector:
@@ -92,4 +103,4 @@ def _unanswered(name: str, error: Exception, seen: Apart, heard: set[str]) -> Ve
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+    return importlib.import_module(_questions()[name])

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..record.measures import Reads, dataset_size, different_samples, filling, sampler_padding
 from ..record.schema import Run
 from ..words import plural
+from .reads.measures import Reads, dataset_size, different_samples, filling, sampler_padding
 from .verdict import Verdict
 
 MEETINGS = 5.0

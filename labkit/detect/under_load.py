@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..record.load import heaviest
-from ..record.measures import Quantity
+from ..record.quantity import Quantity
 from ..record.schema import Record, Run
 from .verdict import Verdict
 

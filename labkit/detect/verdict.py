@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..record.measures import Quantity
+from ..record.quantity import Quantity
 
 Status = Literal["found", "clear", "inconclusive", "not_applicable"]
 STATUSES: tuple[Status, ...] = ("found", "clear", "inconclusive", "not_applicable")

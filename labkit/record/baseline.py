@@ -17,6 +17,7 @@ from ..words import plural
 from .bounds import Int, Name, Named
 from .files import read_regular
 from .load import Load
+from .quantity import Quantity
 from .safe_json import decoded
 
 BASELINE_SCHEMA = 1
@@ -30,6 +31,9 @@ WAVERING = 0.3
 
 STALE_DAYS = 30
 """A baseline older than this is measured again: drivers, other tenants and throttling change what a machine does."""
+
+
+GIGA, MICRO = 1e9, 1e-6
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,8 +105,6 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         return f"This baseline {said}. End what else runs on this machine, then: labkit bench --refresh"
 
     def __repr__(self) -> str:
-        from .measures_survey import quantities
-
         lines = [f"  {name:<20}{quantity!s:<24}{self.how.get(name, '')}" for name, quantity in quantities(self).items()]
         return "\n".join(["Baseline", *lines, f"  {self.label()}"])
 
@@ -234,3 +236,22 @@ def _values(baseline: Baseline) -> dict[str, float]:
         if getattr(baseline, name) is not None:
             named[name] = getattr(baseline, name)
     return named
+
+
+def quantities(baseline: Baseline) -> dict[str, Quantity]:
+    """A baseline's numbers by name, in units that suit them."""
+    found = {
+        f"matmul_{dtype}": Quantity(flops_per_s / GIGA, "GFLOP/s")
+        for dtype, flops_per_s in baseline.matmul_flops_per_s.items()
+    }
+    found["copy"] = Quantity(baseline.copy_bytes_per_s / GIGA, "GB/s")
+    for name, value, factor, unit in (
+        ("link_latency", baseline.link_alpha_s, MICRO, "µs a step"),
+        ("link_bandwidth", baseline.link_bytes_per_s, GIGA, "GB/s"),
+        ("storage_sequential", baseline.storage_sequential_bytes_per_s, GIGA, "GB/s"),
+        ("storage_random", baseline.storage_random_read_s, MICRO, "µs a read"),
+        ("launch", baseline.launch_s, 1.0, "s"),
+    ):
+        if value is not None:
+            found[name] = Quantity(value / factor, unit)
+    return found

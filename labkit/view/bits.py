@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..errors import UsageError
-from ..record.formats import FORMATS, FP32, Stored
+from ..theory.formats import FORMATS, FP32, Stored
 from . import palette
 from .cards import _box, escape
 

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 
 from ..errors import UnknownName, UsageError
 from ..record.baseline import Baseline
-from ..record.ceilings import all_reduce_s, crossover_bytes, matmul_work, ridge, roofline_s
+from ..theory.ceilings import all_reduce_s, crossover_bytes, matmul_work, ridge, roofline_s
 from ..words import plural
 from .cards import _SMALL, _box, escape
 

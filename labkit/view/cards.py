@@ -7,7 +7,7 @@ import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..record.measures import Quantity
+from ..record.quantity import Quantity
 from ..words import printable
 from . import palette
 

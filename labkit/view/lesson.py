@@ -48,7 +48,7 @@ class Banner:
     """What runs here: the lab's question, the parameters, the machine."""
 
     def __init__(self, lab: Any, parameters: Mapping[str, Any]) -> None:
-        from ..hardware.machine import processor_name
+        from ..watch.machine import processor_name
 
         self.lab, self.parameters, self.machine = lab, parameters, processor_name()
 

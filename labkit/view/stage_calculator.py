@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..record.zero import GB, RECIPES, RESERVE_GB, STAGE_NAMES, cheapest, choices, fewest_ranks
+from ..theory.zero import GB, RECIPES, RESERVE_GB, STAGE_NAMES, cheapest, choices, fewest_ranks
 from ..words import short
 from .calculators import _WIDE, _Calculator
 from .cards import _SMALL, _box, escape

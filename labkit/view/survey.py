@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..record.baseline import Baseline
-from ..record.measures_survey import quantities
+from ..record.baseline import Baseline, quantities
 from .cards import _SMALL, _box, escape
 from .terminal import _verdict
 

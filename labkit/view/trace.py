@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..record.measures_crash import Crash, crashes, steps_that_count
+from ..detect.crash.measures import Crash, crashes, steps_that_count
 from ..record.schema import LANES, RankLog, Record, Run, Span, Step
 
 STEPS_THREAD = 0

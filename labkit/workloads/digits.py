@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
-from ..record.shipped import data_folder
+from ..facts.shipped import data_folder
 
 NUM_DIGITS = 1797
 NUM_PIXELS = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import labkit
-from labkit.record.measures_input import amdahl, expected_step, free_running, share_alone, speed_up
+from labkit.detect.input.measures import amdahl, expected_step, free_running, share_alone, speed_up
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 

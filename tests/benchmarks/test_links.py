@@ -8,7 +8,7 @@ import pytest
 from labkit.ranks.hosts import hosts
 from labkit.ranks.launch import launch
 from labkit.ranks.links import links
-from labkit.record.ceilings import all_reduce_s
+from labkit.theory.ceilings import all_reduce_s
 
 pytestmark = pytest.mark.benchmark
 

@@ -3,7 +3,7 @@
 import pytest
 
 import labkit
-from labkit.record.delay import throughput_ratio
+from labkit.theory.delay import throughput_ratio
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 

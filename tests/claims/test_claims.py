@@ -10,17 +10,13 @@ import torch
 from labkit.detect.cost import cost_of
 from labkit.errors import RankFailed, RecordError
 from labkit.facade import Lab
-from labkit.hardware.devices import device, devices, peak_flops
+from labkit.facts.claims import claims
+from labkit.facts.devices import device, devices, peak_flops
+from labkit.facts.failures import quoted_gpu_hours
+from labkit.facts.published import bands, share_below, training
 from labkit.labs import slugs, spec
-from labkit.record.claims import claims
-from labkit.record.flops import mfu
-from labkit.record.published import bands, share_below, training
-from labkit.record.reliability import (
-    gpus_from_which_failures_are_due,
-    interruption_probability,
-    mtbf_hours,
-    quoted_gpu_hours,
-)
+from labkit.theory.flops import mfu
+from labkit.theory.reliability import gpus_from_which_failures_are_due, interruption_probability, mtbf_hours
 
 RECOMPUTED = {}
 
@@ -126,7 +122,7 @@ def _():
 
 @recomputes("A9")
 def _():
-    from labkit.record.delay import stability_limit
+    from labkit.theory.delay import stability_limit
 
     assert round(stability_limit(3), 3) == 0.445 and round(stability_limit(3, 0.9), 3) == 0.035
     lab = Lab(spec("stale-gradients"))
@@ -178,8 +174,8 @@ def _():
 
 @recomputes("A16")
 def _():
-    from labkit.record.measures import lane_shares
-    from labkit.record.measures_loss import loss_curve
+    from labkit.detect.loss import loss_curve
+    from labkit.detect.runs import lane_shares
 
     record = run("duplicate-data", "broken", num_samples=400, ranks=2, epochs=4)
     loss = loss_curve(record.run).loss_global
@@ -273,7 +269,7 @@ def stage(variant, **settings):
 
 @recomputes("A26")
 def _():
-    from labkit.record.measures_zero import operations, peak_bytes
+    from labkit.detect.sharding.measures import operations, peak_bytes
 
     fsdp, hsdp = (stage(variant, link="1gbit") for variant in ("fsdp2-reshard", "hsdp"))
     across = [sum(op.sent_bytes for op in operations(of) if op.hosts > 1) for of in (fsdp, hsdp)]
@@ -340,7 +336,7 @@ def _():
 
 def queue(link_s, *, backward_s=0.28, forward_s=0.14, layers=12):
     """(one bucket, a bucket a layer): steps of a model whose gradients take `link_s` on the link."""
-    from labkit.record.overlap_model import Link, evenly, predict
+    from labkit.theory.overlap_model import Link, evenly, predict
 
     gradients = evenly([1_000_000] * layers, forward_s=forward_s, backward_s=backward_s)
     link = Link(2, 0.0, layers * 1e6 / link_s)
@@ -355,7 +351,7 @@ def overlapping(variant, **settings):
 
 @recomputes("B1")
 def _():
-    from labkit.record.measures_overlap import exposure, measured_steps, split
+    from labkit.detect.overlap.measures import exposure, measured_steps, split
 
     runs = [overlapping(name).run for name in ("serial", "fixed")]
     for part in (split(step) for run in runs for of_ranks in measured_steps(run) for step in of_ranks):
@@ -366,7 +362,7 @@ def _():
 
 @recomputes("B10")
 def _():
-    from labkit.record.measures_overlap import measured_steps
+    from labkit.detect.overlap.measures import measured_steps
 
     record = overlapping("fixed")
     size = record.run.fact("ddp_gradient_bytes")
@@ -381,7 +377,7 @@ def _():
 
 @recomputes("B13")
 def _():
-    from labkit.record.ceilings import all_reduce_s
+    from labkit.theory.ceilings import all_reduce_s
 
     size, rate = 1e9, 25e9
     ratios = [all_reduce_s(size, ranks, 0.0, rate) / (2 * size / rate) for ranks in (2, 8, 1024)]
@@ -395,7 +391,7 @@ def _():
 
 @recomputes("B16")
 def _():
-    from labkit.record.ceilings import all_reduce_s
+    from labkit.theory.ceilings import all_reduce_s
 
     quotient, one_link = 140e9 / (128 * 25e9), 140e9 / 25e9
     ring = all_reduce_s(140e9, 128, 0.0, 25e9)
@@ -413,7 +409,7 @@ def _():
 
 @recomputes("B18")
 def _():
-    from labkit.record.ceilings import all_reduce_s
+    from labkit.theory.ceilings import all_reduce_s
 
     volume = [2 * (ranks - 1) / ranks for ranks in (2, 16, 1024)]
     times = [all_reduce_s(1e6, ranks, 1e-5, 1e10) for ranks in (2, 16, 1024)]
@@ -427,7 +423,7 @@ def _():
         one, small = queue(0.28 * share)
         gains.append(one.exposed_s / one.step_s - small.exposed_s / small.step_s)
     serial = overlapping("serial")
-    from labkit.record.measures_overlap import exposure
+    from labkit.detect.overlap.measures import exposure
 
     assert exposure(serial.run).hidden.max() < 0.01, "after the backward pass nothing is hidden"
     return "holds" if gains == sorted(gains) and gains[0] < 0.02 and 0.1 < gains[1] < 0.2 < gains[2] else "wrong"
@@ -488,7 +484,7 @@ def _():
 
 @recomputes("B3")
 def _():
-    from labkit.record.measures_input import serial_share
+    from labkit.detect.input.measures import serial_share
 
     small = {"num_samples": 96, "batch": 8, "compare": "nothing", "ranks": 3}
     inside = {name: inputs(name, **small)["ranks_inside_the_lock"].value for name in ("locked", "thread-locked")}
@@ -498,7 +494,7 @@ def _():
 
 @recomputes("B4")
 def _():
-    from labkit.record.measures_input import saw_tooth
+    from labkit.detect.input.measures import saw_tooth
 
     slow = {"prep": "wait", "prep_ms": 120.0, "compute_ms": 120.0, "num_samples": 64, "batch": 8, "epochs": 1}
     _, shares = saw_tooth(run("input-pipeline", "broken", compare="nothing", **slow).run.ranks[0])
@@ -551,7 +547,7 @@ def _():
 
 @recomputes("C1")
 def _():
-    from labkit.record.zero import GB, fewest_ranks
+    from labkit.theory.zero import GB, fewest_ranks
 
     needs = [fewest_ranks(405e9, 80 * GB, kept=kept) for kept in ("weights only", "mixed Adam")]
     return "conditional" if needs == [11, 81] else "holds"
@@ -559,7 +555,7 @@ def _():
 
 @recomputes("C5")
 def _():
-    from labkit.record.measures_zero import backend_bytes, sent_bytes
+    from labkit.detect.sharding.measures import backend_bytes, sent_bytes
 
     ddp, stage_3 = stage("ddp", hosts=1), stage("fsdp2-reshard", hosts=1)
     assert math.isclose(sent_bytes(stage_3) / sent_bytes(ddp), 1.5)
@@ -568,7 +564,7 @@ def _():
 
 @recomputes("C6")
 def _():
-    from labkit.record.measures_zero import backend_bytes
+    from labkit.detect.sharding.measures import backend_bytes
 
     sent = [backend_bytes(stage(name, hosts=1)) for name in ("ddp", "fsdp2-no-reshard", "fsdp2-reshard")]
     return "conditional" if sent[0] < sent[1] < sent[2] else "holds"
@@ -576,7 +572,7 @@ def _():
 
 @recomputes("C7")
 def _():
-    from labkit.record.zero import GB, choices, state
+    from labkit.theory.zero import GB, choices, state
 
     assert state(72e9, 8, 2, "mixed Adam").parameters == 144 * GB
     share = mfu(
@@ -588,7 +584,7 @@ def _():
 
 @recomputes("C15")
 def _():
-    from labkit.record.zero import GB, state
+    from labkit.theory.zero import GB, state
 
     takes = [state(34e9, 4, 2, "mixed Adam").total, state(34e9, 4, 3, "mixed Adam").total]
     takes.append(state(405e9, 64, 3, "mixed Adam").total)

@@ -3,9 +3,9 @@
 import pytest
 
 import labkit
-from labkit.hardware.devices import device, peak_flops
+from labkit.detect.utilisation.measures import flops_by_convention, tokens_per_second
+from labkit.facts.devices import device, peak_flops
 from labkit.labs.mfu import BILLION
-from labkit.record.measures_mfu import flops_by_convention, tokens_per_second
 
 pytestmark = [pytest.mark.gpu, pytest.mark.ranks]
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
 
-from labkit.record.watch_ddp import watch_ddp
+from labkit.watch.ddp import watch_ddp
 
 SAMPLES, WIDTH, BATCH, EPOCHS = 480, 20, 16, 3
 

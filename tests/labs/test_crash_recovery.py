@@ -12,14 +12,14 @@ import pytest
 from asking import statuses, value
 
 import labkit
+from labkit.detect.crash.measures import attempts, crashes, losses, states_not_restored
 from labkit.errors import RankFailed, UsageError
 from labkit.labs.crash_recovery import Config
 from labkit.labs.crash_recovery.training import Training
 from labkit.ranks import forkserver
 from labkit.ranks.faults import Fault
-from labkit.record.departures import departs_at
-from labkit.record.measures_crash import attempts, crashes, losses, states_not_restored
 from labkit.record.store import read_record
+from labkit.theory.departures import departs_at
 from labkit.workloads.checkpoint_files import verify
 from labkit.workloads.resumable import random_state, set_random_state
 

@@ -9,8 +9,9 @@ from asking import statuses, value
 from torch.utils.data import DataLoader, DistributedSampler
 
 import labkit
+from labkit.detect import runs
+from labkit.detect.reads import measures
 from labkit.errors import RankFailed, UnknownName, UsageError
-from labkit.record import measures
 from labkit.workloads.digits import Digits
 from labkit.workloads.models import build
 
@@ -111,7 +112,7 @@ def test_fixed_weights_are_those_of_a_loop_that_knows_nothing_of_labkit(run):
 def test_the_broken_run_does_not_learn_what_the_fixed_one_does(run):
     """The comparison above can fail."""
     broken, fixed = run("broken", ranks=2, epochs=1), run("fixed", ranks=2, epochs=1)
-    assert measures.weights_gap(broken.run, fixed.runs["single"]) > 1e-2
+    assert runs.weights_gap(broken.run, fixed.runs["single"]) > 1e-2
 
 
 # overlapping: chance meetings, as theory has them
@@ -271,7 +272,7 @@ def test_one_seed_gives_one_order_and_one_set_of_weights_and_another_seed_others
     one, same, other = run(variant, ranks=2), run(variant, ranks=2, again=1), run(variant, ranks=2, seed=1)
     assert orders(one) == orders(same) != orders(other)
     assert hashes(one) == hashes(same) and not hashes(one) & hashes(other)
-    assert measures.weights_equal(one.run, same.run)
+    assert runs.weights_equal(one.run, same.run)
 
 
 def test_a_record_says_where_it_comes_from_and_comes_back_from_its_folder(run):

@@ -8,10 +8,10 @@ from asking import statuses, values
 from torch.utils.data import DataLoader, DistributedSampler
 
 import labkit
+from labkit.detect.input.measures import counted, most_inside, waits
+from labkit.detect.reads import measures
 from labkit.errors import UnknownName, UsageError
 from labkit.labs.input_pipeline import exercise, programs
-from labkit.record import measures
-from labkit.record.measures_input import counted, most_inside, waits
 
 pytestmark = pytest.mark.ranks
 

@@ -5,10 +5,10 @@ import sys
 import pytest
 
 import labkit
+from labkit.detect.utilisation.measures import flops_by_convention, tokens_per_second
 from labkit.errors import UnknownName, UsageError
 from labkit.labs.mfu.programs import count_step_flops
-from labkit.record.flops import CAUSAL_ATTENTION, flops_per_token, mfu
-from labkit.record.measures_mfu import flops_by_convention, tokens_per_second
+from labkit.theory.flops import CAUSAL_ATTENTION, flops_per_token, mfu
 from labkit.workloads.gpt import GPTShape
 
 LAB = labkit.lab("mfu")

@@ -7,10 +7,9 @@ import pytest
 from asking import status, value
 
 import labkit
+from labkit.detect.overlap import measures, summary
 from labkit.errors import UnknownName, UsageError
 from labkit.labs.overlap import exercise
-from labkit.record import measures_overlap as measures
-from labkit.record import summary_overlap as summary
 
 pytestmark = pytest.mark.ranks
 
@@ -74,7 +73,7 @@ def test_each_variant_makes_its_number_of_collectives_from_the_second_step_on(co
 
 
 def test_buckets_of_the_model_are_those_of_torch(run):
-    from labkit.record.overlap_model import MIB, bucket_ends
+    from labkit.theory.overlap_model import MIB, bucket_ends
 
     record = run("bucket-sweep", ranks=2, hosts=1, sweep_mb="0.001,0.02,0.05,0.1,1", steps=2)
     gradients = summary.gradients_of(record.run)
@@ -236,7 +235,7 @@ def test_a_right_answer_passes_on_computed_links_and_on_the_one_at_hand(monkeypa
     monkeypatch.setattr(exercise, "MEASURED", {"layers": 4, "width": 128, "batch": 256})
 
     def my_bucket_mb(gradients, link):
-        from labkit.record.overlap_model import MIB, predict
+        from labkit.theory.overlap_model import MIB, predict
 
         caps = [gradients.total_bytes * 1.01 / MIB / parts for parts in range(1, 40)]
         return min(caps, key=lambda cap: predict(gradients, link, cap * MIB).step_s)

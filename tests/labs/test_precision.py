@@ -9,11 +9,11 @@ import torch
 from asking import statuses, value
 
 import labkit
+from labkit.detect.precision import measures
 from labkit.errors import RankFailed, UnknownName, UsageError
 from labkit.labs.precision import SPEC, numerics
 from labkit.labs.precision.loops import LOOPS, loss_of
-from labkit.record import measures_precision as measures
-from labkit.record.formats import BF16, FP16
+from labkit.theory.formats import BF16, FP16
 from labkit.workloads.digits import Digits
 from labkit.workloads.models import build
 

@@ -12,13 +12,13 @@ import torch
 from asking import statuses, value
 
 import labkit
+from labkit.detect import runs
+from labkit.detect.staleness.measures import Pushes, pushes
 from labkit.errors import RankFailed, RankTimeout, RunStopped, UnknownName, UsageError
 from labkit.labs.stale_gradients.curvature import sharpness
 from labkit.labs.stale_gradients.programs import batches
 from labkit.ranks.launch import Control
-from labkit.record import measures
-from labkit.record.delay import stability_limit, staleness_sum
-from labkit.record.measures_staleness import Pushes, pushes
+from labkit.theory.delay import stability_limit, staleness_sum
 from labkit.workloads.digits import Digits
 from labkit.workloads.models import build
 
@@ -122,12 +122,12 @@ def test_synchronous_ranks_equal_one_process_with_the_large_batch(run, ranks):
 
 def test_one_rank_is_the_same_program_synchronous_or_not(run):
     alone, waits = run("broken", ranks=1), run("fixed", ranks=1, compare="yes")
-    assert measures.weights_equal(alone.run, waits.run) and value(waits, "weights_equal_single")
+    assert runs.weights_equal(alone.run, waits.run) and value(waits, "weights_equal_single")
 
 
 def test_another_seed_gives_other_weights(run):
     one, other = run("broken", ranks=1), run("broken", ranks=1, seed=1)
-    assert not measures.weights_equal(one.run, other.run)
+    assert not runs.weights_equal(one.run, other.run)
 
 
 # The learning rate

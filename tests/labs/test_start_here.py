@@ -12,12 +12,12 @@ from torch.utils.benchmark import Timer
 
 import labkit
 from labkit.bench import bench
+from labkit.detect.survey.survey import link_fit, link_repeats, operations
 from labkit.errors import RecordError, UnknownName, UsageError
 from labkit.labs.start_here.programs import message_sizes
 from labkit.labs.start_here.storage import open_past_the_cache
 from labkit.record.baseline import baseline_file, read_baseline, write_baseline
-from labkit.record.ceilings import all_reduce_s, crossover_bytes, matmul_work
-from labkit.record.survey import link_fit, link_repeats, operations
+from labkit.theory.ceilings import all_reduce_s, crossover_bytes, matmul_work
 
 pytestmark = pytest.mark.ranks
 

@@ -9,12 +9,7 @@ import pytest
 import torch
 
 import labkit
-from labkit.errors import UsageError
-from labkit.labs import spec
-from labkit.labs.zero_stages import Config, deepspeed, plans
-from labkit.labs.zero_stages.exercise import CASES
-from labkit.ranks.launch import launch
-from labkit.record.measures_zero import (
+from labkit.detect.sharding.measures import (
     kept,
     leftovers,
     loss_gap,
@@ -28,9 +23,14 @@ from labkit.record.measures_zero import (
     strategy_runs,
     wire,
 )
-from labkit.record.strategies import STRATEGIES
-from labkit.record.summary_zero import psi, stage_table, units
-from labkit.record.zero import GB, cheapest
+from labkit.detect.sharding.summary import psi, stage_table, units
+from labkit.errors import UsageError
+from labkit.labs import spec
+from labkit.labs.zero_stages import Config, deepspeed, plans
+from labkit.labs.zero_stages.exercise import CASES
+from labkit.ranks.launch import launch
+from labkit.theory.strategies import STRATEGIES
+from labkit.theory.zero import GB, cheapest
 
 LAB = labkit.lab("zero-stages")
 HAS_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
@@ -336,7 +336,7 @@ def test_four_micro_batches_gather_eight_times_and_reduce_four_times_or_once(tmp
         import torch
 
         from labkit.labs.zero_stages.strategies import Place, prepare
-        from labkit.record.traffic import CollectiveCounter
+        from labkit.watch.traffic import CollectiveCounter
         from labkit.workloads.gpt import GPTShape, build_gpt, token_loss
 
         model = build_gpt(GPTShape(layers=2, hidden=24, heads=2, seq=8), seed=0, attention="sdpa", recompute=False)

@@ -10,7 +10,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from labkit.record.batches import digest_tensors
-from labkit.record.watch_ddp import watch_ddp
+from labkit.watch.ddp import watch_ddp
 
 MIB = 2**20
 

@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.ranks.launch import launch
-from labkit.record.traffic import sent_share
+from labkit.watch.traffic import sent_share
 
 RANKS, NUM = 3, 12
 AROUND = (RANKS - 1) / RANKS
@@ -28,7 +28,7 @@ def program(context):
     import torch.distributed as dist
     import torch.distributed._functional_collectives as functional
 
-    from labkit.record.traffic import CollectiveCounter
+    from labkit.watch.traffic import CollectiveCounter
 
     one, whole = torch.ones(NUM), torch.ones(RANKS * NUM)
     pair = dist.new_group([0, 1])

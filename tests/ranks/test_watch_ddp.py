@@ -4,8 +4,8 @@ import ddp_programs as programs
 import pytest
 
 from labkit.detect import detector
+from labkit.detect.overlap import measures
 from labkit.ranks.launch import launch
-from labkit.record import measures_overlap as measures
 from labkit.record.schema import Provenance, Record
 from labkit.record.store import read_run
 

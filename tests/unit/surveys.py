@@ -1,7 +1,7 @@
 """Records of surveys made of plain numbers: what each launch measured."""
 
-from labkit.record.ceilings import all_reduce_s
 from labkit.record.schema import Provenance, RankLog, Record, Run, Span, Step
+from labkit.theory.ceilings import all_reduce_s
 
 from .builders import head
 

@@ -11,8 +11,8 @@ import pytest
 
 import labkit
 from labkit import cli, detect
+from labkit.detect.loss import loss_curve
 from labkit.errors import UsageError
-from labkit.record.measures_loss import loss_curve
 from labkit.record.probe import Probe
 
 from . import script_files

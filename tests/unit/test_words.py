@@ -2,8 +2,8 @@
 
 import pytest
 
-from labkit.facade import Comparison
-from labkit.record.measures import Quantity
+from labkit.record.quantity import Quantity
+from labkit.results import Comparison
 from labkit.words import duration, plural, short
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...record.departures import STATES
+from ...theory.departures import STATES
 from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 NUM_DIGITS = 1797
@@ -95,7 +95,7 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("lost-work", "resume-departs", "single-path", "local-disk", "checkpoint-interval"),
     plan=plan,
-    measures=later("...record.measures_crash:crash_measures", __name__),
+    measures=later("...detect.crash.measures:crash_measures", __name__),
     source=later(".programs:source", __name__),
     figures=("crash-timeline", "departure", "ablation", "goodput"),
     controls=("kill", "kill_step", "kill_rank", "interval", "num_samples"),

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...detect.crash.measures import REFERENCE, attempts, first_difference, states_not_restored, steps_that_count
 from ...errors import LabkitError, RankFailed
 from ...ranks.faults import Fault
-from ...record.measures_crash import REFERENCE, attempts, first_difference, states_not_restored, steps_that_count
 from ...record.schema import Record, Run
 
 SAID = {

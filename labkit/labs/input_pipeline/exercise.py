@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
+from ...detect.input.measures import ENOUGH, Waits, counted, data_s, step_s, waits
+from ...detect.runs import train_steps
 from ...errors import LabkitError, shown
 from ...ranks.context import RankContext
-from ...record.measures import train_steps
-from ...record.measures_input import ENOUGH, Waits, counted, data_s, step_s, waits
 from ...record.schema import RankLog, Record
 from ...workloads.digits import Digits
 from ...workloads.scans import Scans

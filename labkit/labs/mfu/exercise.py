@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import LabkitError, shown
-from ...record.flops import NO_ATTENTION, flops_per_token, mfu
+from ...theory.flops import NO_ATTENTION, flops_per_token, mfu
 from ..checking import Question, ask, first_of, log_uniform
 
 MISTAKES = (

@@ -114,7 +114,7 @@ SPEC = LabSpec(
     ),
     timed_detectors=("exposed-communication", "late-rank"),
     plan=plan,
-    measures=later("...record.summary_overlap:overlap_measures", __name__),
+    measures=later("...detect.overlap.summary:overlap_measures", __name__),
     source=later(".programs:source", __name__),
     figures=("compute-over-comm", "compute-over-comm-run", "exposure", "bucket-sweep"),
     controls=("bucket_mb", "micro_batches", "layers", "width", "batch", "steps"),

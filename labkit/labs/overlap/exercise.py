@@ -1,6 +1,6 @@
 """Check a learner's bucket size: on models and links that are drawn and computed, then on the link at hand, measured.
 
-What decides is a model of buckets that queue (labkit.record.overlap_model): exact, so noise cannot decide. On the link at
+What decides is a model of buckets that queue (labkit.theory.overlap_model): exact, so noise cannot decide. On the link at
 hand the gradients and the link are measured, and the answer for them is judged by the same model. Where the model says that
 it is not the best, the sizes run in turn, and the answer is called wrong only where the clock agrees.
 """
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ...detect.overlap.summary import model_of, sweep_of
 from ...errors import LabkitError, shown
-from ...record.overlap_model import MIB, Gradients, Link, Predicted, best_cap, evenly, predict
-from ...record.summary_overlap import model_of, sweep_of
+from ...theory.overlap_model import MIB, Gradients, Link, Predicted, best_cap, evenly, predict
 from ..checking import CannotTell, Question, ask, log_uniform
 
 CLOSE = 1.05

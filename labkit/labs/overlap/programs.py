@@ -17,10 +17,10 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from ...ranks.context import RankContext
-from ...record.overlap_model import MIB, caps_to_try
 from ...record.probe import Probe
-from ...record.watch_ddp import watch_ddp
 from ...record.where import short_path
+from ...theory.overlap_model import MIB, caps_to_try
+from ...watch.ddp import watch_ddp
 from ...workloads.loop import keep_weights
 from ..spec import RunPlan
 from . import Config, sweep_sizes

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...record.measures_precision import LOWEST_EXPONENT
+from ...detect.precision.measures import LOWEST_EXPONENT
 from ...record.probe import Probe
 from .loops import cross_entropy
 

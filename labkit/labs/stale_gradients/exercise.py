@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import LabkitError, shown
-from ...record.delay import stability_limit
+from ...theory.delay import stability_limit
 from ..checking import Question, ask, log_uniform
 
 Case = tuple[int, float]

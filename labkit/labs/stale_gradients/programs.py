@@ -18,8 +18,8 @@ from torch import nn
 from torch.utils.data import DistributedSampler
 
 from ...ranks.context import RankContext
-from ...record.delay import stability_limit
 from ...record.where import short_path
+from ...theory.delay import stability_limit
 from ...workloads.digits import Digits
 from ...workloads.loop import keep_weights
 from ...workloads.models import build

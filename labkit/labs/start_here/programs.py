@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from ...ranks.backend import usable_cores
 from ...ranks.context import RankContext
-from ...record.ceilings import MIN_SIZES
+from ...theory.ceilings import MIN_SIZES
 from ..spec import RunPlan
 from . import Config
 from .compute import measure_compute

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...record.strategies import STRATEGIES
+from ...theory.strategies import STRATEGIES
 from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
 
 
@@ -71,8 +71,8 @@ SPEC = LabSpec(
     detectors=("wrong-stage", "optimizer-before-sharding", "per-rank-norm", "unequal-init"),
     timed_detectors=("wrong-stage",),
     plan=plan,
-    measures=later("...record.summary_zero:zero_measures", __name__),
-    tables=later("...record.summary_zero:zero_tables", __name__),
+    measures=later("...detect.sharding.summary:zero_measures", __name__),
+    tables=later("...detect.sharding.summary:zero_tables", __name__),
     source=later(".plans:source", __name__),
     figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
     controls=("layers", "hidden", "steps", "room"),

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...record.memory import BUFFERS, GRADIENTS, PARAMETERS, STATE, UNSHARDED
+from ...watch.memory import BUFFERS, GRADIENTS, PARAMETERS, STATE, UNSHARDED
 from .strategies import COUNTER_BYTES, COUNTERS, Place, Training
 
 MISSING = "DeepSpeed is not installed; pip install deepspeed (in this repository: make setup-deepspeed)"

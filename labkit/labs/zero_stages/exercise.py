@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import LabkitError, shown
-from ...record.zero import GB, STAGE_NAMES, STAGES, cheapest, state, traffic
+from ...theory.zero import GB, STAGE_NAMES, STAGES, cheapest, state, traffic
 from ...words import plural
 from ..checking import Question, ask, first_of, log_uniform
 

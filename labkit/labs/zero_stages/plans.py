@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import UnknownName, UsageError
-from ...record.strategies import STRATEGIES, cheapest_fitting, expected_peak
+from ...theory.strategies import STRATEGIES, cheapest_fitting, expected_peak
 from ...workloads.gpt import GPTShape
 from ..spec import RunPlan
 from . import Config, deepspeed, strategies, traps

@@ -12,9 +12,9 @@ import torch
 import torch.distributed as dist
 
 from ...ranks.context import RankContext
-from ...record.memory import BUFFERS, bytes_alive
-from ...record.traffic import CollectiveCounter, by_kind
 from ...record.where import short_path
+from ...watch.memory import BUFFERS, bytes_alive
+from ...watch.traffic import CollectiveCounter, by_kind
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
 from . import Config

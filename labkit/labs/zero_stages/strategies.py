@@ -15,8 +15,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ...record import memory
-from ...record.memory import BUFFERS, GRADIENTS, PARAMETERS, STATE, sharded_parameters
+from ...watch import memory
+from ...watch.memory import BUFFERS, GRADIENTS, PARAMETERS, STATE, sharded_parameters
 
 COUNTERS, COUNTER_BYTES = "step_counters", 4
 """Adam counts the steps of each parameter that it keeps, in a float; part of its state."""

@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 
 from ...ranks.context import RankContext
-from ...record.memory import account_of, bytes_alive
 from ...record.where import short_path
+from ...watch.memory import account_of, bytes_alive
 from ..spec import RunPlan
 from .programs import Task, _declare, batches, loss_of, model_of, report_optimizer
 from .strategies import full_weights

@@ -11,10 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from ...errors import UsageError
-from ...record.departures import departs_at
-from ...record.measures import names_of
-from ...record.measures_crash import (
+from ...detect.crash.measures import (
     REFERENCE,
     Attempt,
     attempts,
@@ -26,7 +23,10 @@ from ...record.measures_crash import (
     saves,
     steps_that_count,
 )
+from ...detect.runs import names_of
+from ...errors import UsageError
 from ...record.schema import Record, Run
+from ...theory.departures import departs_at
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes

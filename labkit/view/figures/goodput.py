@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from ...record.measures import names_of
-from ...record.reliability import best_interval, goodput, simulate, young_interval
+from ...detect.runs import names_of
+from ...plan.goodput import costs_of
 from ...record.schema import Record
-from ...record.summary_crash import costs_of
+from ...theory.reliability import best_interval, goodput, simulate, young_interval
 from ...words import duration
 from .. import palette
 from ..picture import Picture

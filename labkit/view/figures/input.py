@@ -10,9 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from ...errors import UsageError
-from ...record.measures import names_of
-from ...record.measures_input import (
+from ...detect.input.measures import (
     WINDOW_MS,
     amdahl,
     free_running,
@@ -22,6 +20,8 @@ from ...record.measures_input import (
     share_alone,
     store_rates,
 )
+from ...detect.runs import names_of
+from ...errors import UsageError
 from ...record.schema import Record, Step
 from .. import palette
 from ..picture import Picture

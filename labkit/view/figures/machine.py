@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ...detect.runs import names_of
+from ...detect.survey.survey import Operation, baseline_of, launches, link_fit, link_repeats, operations
 from ...errors import UsageError
 from ...record.baseline import Baseline
-from ...record.ceilings import attainable, crossover_bytes, ridge, timing
-from ...record.measures import names_of
 from ...record.schema import Record
-from ...record.survey import Operation, baseline_of, launches, link_fit, link_repeats, operations
+from ...theory.ceilings import attainable, crossover_bytes, ridge, timing
 from ...words import short
 from .. import palette
 from ..picture import Picture

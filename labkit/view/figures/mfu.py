@@ -6,19 +6,19 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from ...detect.utilisation import DECLARE
-from ...errors import UsageError
-from ...record.flops import FULL_ATTENTION
-from ...record.measures import names_of
-from ...record.measures_mfu import (
+from ...detect.runs import names_of
+from ...detect.utilisation.measures import (
     busy_share,
     flops_by_convention,
     tokens_per_second,
     utilisation,
     utilisation_spread,
 )
-from ...record.published import share_below, training
+from ...detect.utilisation.utilisation import DECLARE
+from ...errors import UsageError
+from ...facts.published import share_below, training
 from ...record.schema import Record
+from ...theory.flops import FULL_ATTENTION
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes

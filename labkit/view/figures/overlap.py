@@ -6,19 +6,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from ...detect.overlap.measures import Exposure, exposure, is_alone, longest_s, measured_steps, training_steps
+from ...detect.overlap.summary import Tried, model_of, parts_alone, sweep_of
+from ...detect.runs import names_of
 from ...errors import UsageError
-from ...record.measures import names_of
-from ...record.measures_overlap import (
-    Exposure,
-    exposure,
-    is_alone,
-    longest_s,
-    measured_steps,
-    training_steps,
-)
-from ...record.overlap_model import Gradients, Link, predict
 from ...record.schema import Record, Span, Step
-from ...record.summary_overlap import Tried, model_of, parts_alone, sweep_of
+from ...theory.overlap_model import Gradients, Link, predict
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes

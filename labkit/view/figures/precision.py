@@ -8,11 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from ...errors import UsageError
-from ...record.formats import BF16, FORMATS, FP16
-from ...record.measures import names_of
-from ...record.measures_loss import SMOOTHED, smoothed
-from ...record.measures_precision import (
+from ...detect.loss import SMOOTHED, smoothed
+from ...detect.precision.measures import (
     final_loss,
     first_nonfinite,
     gradient_exponents,
@@ -22,7 +19,10 @@ from ...record.measures_precision import (
     speed,
     zero_shares,
 )
+from ...detect.runs import names_of
+from ...errors import UsageError
 from ...record.schema import Record, Run
+from ...theory.formats import BF16, FORMATS, FP16
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes, side_by_side

@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from ...detect.loss import SMOOTHED, loss_curve, smoothed
+from ...detect.reads.measures import Reads, dataset_size, first_epoch
+from ...detect.runs import lane_shares, names_of
 from ...errors import UsageError
-from ...record.measures import Reads, dataset_size, first_epoch, lane_shares, names_of
-from ...record.measures_loss import SMOOTHED, loss_curve, smoothed
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from ...detect.runs import names_of
+from ...detect.staleness.measures import Losses, Pushes, loss_by_samples, pushes, stability
 from ...errors import UsageError
-from ...record.delay import stability_limit
-from ...record.measures import names_of
-from ...record.measures_staleness import Losses, Pushes, loss_by_samples, pushes, stability
 from ...record.schema import Record
+from ...theory.delay import stability_limit
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes, side_by_side

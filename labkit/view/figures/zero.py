@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ...errors import UsageError
-from ...record.measures import names_of
-from ...record.measures_zero import (
+from ...detect.runs import names_of
+from ...detect.sharding.measures import (
     CATEGORIES,
     INSTANTS,
     fast_steps_s,
@@ -25,9 +24,10 @@ from ...record.measures_zero import (
     timed_steps_s,
     wire,
 )
+from ...detect.sharding.summary import UNTOLD, over_a_step, peak, psi, room, room_said, units
+from ...errors import UsageError
 from ...record.schema import Record, Run
-from ...record.strategies import STRATEGIES
-from ...record.summary_zero import UNTOLD, over_a_step, peak, psi, room, room_said, units
+from ...theory.strategies import STRATEGIES
 from .. import palette
 from ..picture import Picture
 from .common import finish, need, plain_axes

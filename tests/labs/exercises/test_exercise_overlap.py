@@ -9,7 +9,7 @@ from answers import each
 
 import labkit
 from labkit.labs.overlap import exercise
-from labkit.record.overlap_model import MIB, best_cap, predict
+from labkit.theory.overlap_model import MIB, best_cap, predict
 
 pytestmark = pytest.mark.ranks
 LAB = labkit.lab("overlap")

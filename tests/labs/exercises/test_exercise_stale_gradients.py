@@ -8,7 +8,7 @@ from answers import each
 
 import labkit
 from labkit.labs.stale_gradients import exercise
-from labkit.record.delay import bisect, spectral_radius, stability_limit
+from labkit.theory.delay import bisect, spectral_radius, stability_limit
 
 pytestmark = pytest.mark.ranks
 LAB = labkit.lab("stale-gradients")

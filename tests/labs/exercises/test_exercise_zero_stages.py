@@ -8,7 +8,7 @@ from answers import each
 
 import labkit
 from labkit.labs.zero_stages.exercise import CASES, drawn_cases
-from labkit.record.zero import GB, cheapest
+from labkit.theory.zero import GB, cheapest
 
 pytestmark = pytest.mark.ranks
 LAB = labkit.lab("zero-stages")

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from labkit.detect import detector, resume_departs
-from labkit.record.reliability import Costs, young_interval
+from labkit.detect import detector
+from labkit.detect.crash import resume_departs
+from labkit.theory.reliability import Costs, young_interval
 
 from ..crash_records import Attempt, crash_record, run_of_attempts, saved_and_resumed, uninterrupted
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from labkit.detect import cross_process_lock, needless_workers, saturated_store, starved_input
+from labkit.detect.input import cross_process_lock, needless_workers, saturated_store, starved_input
 from labkit.record.schema import Storage
 
 from ..builders import record_of

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from labkit.detect import busy_not_useful, flop_convention, utilisation
+from labkit.detect.survey.survey import baseline_of
+from labkit.detect.utilisation import busy_not_useful, flop_convention, utilisation
+from labkit.detect.utilisation.measures import mfu_measures
 from labkit.record.load import Load
-from labkit.record.measures_mfu import mfu_measures
 from labkit.record.schema import Run, Span, Step
-from labkit.record.survey import baseline_of
 
 from ..builders import crowded, head, record_of
 from ..surveys import survey

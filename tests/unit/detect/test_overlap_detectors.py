@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from labkit.detect import ask, detector
+from labkit.detect.overlap.summary import overlap_measures
 from labkit.record.clocks import on_one_clock
 from labkit.record.schema import Span, Step
-from labkit.record.summary_overlap import overlap_measures
 
 from ..builders import crowded, record_of
 from ..builders import run_of as run_of_reads

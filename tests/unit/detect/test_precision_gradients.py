@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from labkit.detect import gradient_underflow, lost_updates, non_finite, stale_casts
+from labkit.detect.precision import gradient_underflow, lost_updates, non_finite, stale_casts
 from labkit.record.schema import Run
 
 from ..builders import head

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.detect import clip_before_unscale, precision_speed, skipped_steps
+from labkit.detect.precision import clip_before_unscale, precision_speed, skipped_steps
 
 from .precision_readings import beside_fp32, made_of, timed, update
 

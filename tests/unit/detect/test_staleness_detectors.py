@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from labkit.detect import repeatable, stale_gradients, straggler
+from labkit.detect.staleness import repeatable, stale_gradients, straggler
 from labkit.record.schema import RankLog, Run
 
 from ..builders import crowded, in_batches, record_of, run_of, shares, shuffled, step

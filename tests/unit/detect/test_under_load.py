@@ -1,7 +1,5 @@
 """Other programs on the cores: a time proves less, and what was found is never cleared by them."""
 
-import importlib
-
 import msgspec
 import pytest
 
@@ -99,4 +97,4 @@ def test_the_load_of_two_runs_is_compared_and_none_of_it_matters_where_nobody_lo
 
 def test_each_detector_of_times_says_so_itself():
     for name in FAULTS.keys() | NOT_BY_SPREAD:
-        assert importlib.import_module(f"labkit.detect.{name.replace('-', '_')}").TIMED is True
+        assert detect.is_timed(name)

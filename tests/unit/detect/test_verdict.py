@@ -1,7 +1,7 @@
 import pytest
 
 from labkit.detect.verdict import Verdict, Verdicts, answering
-from labkit.record.measures import Quantity
+from labkit.record.quantity import Quantity
 
 
 def verdict(status, detector="coverage", **texts) -> Verdict:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from labkit.detect.survey.survey import baseline_of
 from labkit.errors import RecordError
 from labkit.record import store
 from labkit.record.baseline import NoBaseline, baseline_file, read_baseline, reason_to_set_aside, write_baseline
 from labkit.record.load import Load
-from labkit.record.survey import baseline_of
 
 from ..builders import crowded
 from ..surveys import survey

@@ -9,8 +9,8 @@ import pytest
 
 import labkit
 from labkit import cli, detect
-from labkit.record.measures_precision import memory_of
-from labkit.record.measures_zero import kept
+from labkit.detect.precision.measures import memory_of
+from labkit.detect.sharding.measures import kept
 from labkit.record.probe import Probe
 from labkit.record.schema import Event
 from labkit.record.vocabulary import EVENTS, FACTS, event_misfit, fact_misfit
@@ -122,7 +122,7 @@ def test_a_question_that_a_record_breaks_costs_no_other(plain, unclashed, monkey
     def broken(record):
         return {}["no such field"]
 
-    monkeypatch.setattr("labkit.detect.coverage.detect", broken)
+    monkeypatch.setattr("labkit.detect.reads.coverage.detect", broken)
     found = answers(plain)
     status, cause = found.pop("coverage")
     assert status == "not_applicable" and "KeyError: 'no such field', in test_own_names.py:" in cause

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from labkit import detect, labs
-from labkit.record.measures_overlap import alone_steps
+from labkit.detect.overlap.measures import alone_steps
+from labkit.detect.overlap.summary import overlap_measures
 from labkit.record.quantity import NOT_MEASURABLE, Quantity, share
 from labkit.record.schema import Record
-from labkit.record.summary_overlap import overlap_measures
 
 from ..crash_records import crash_record, saved_and_resumed, uninterrupted
 from ..detect import overlap_readings, test_mfu_detectors

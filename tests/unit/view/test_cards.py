@@ -3,10 +3,10 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from labkit.detect.rank_duplicates import detect
+from labkit.detect.reads.measures import data_measures
+from labkit.detect.reads.rank_duplicates import detect
 from labkit.detect.verdict import Verdicts
-from labkit.facade import CheckResult, Comparison, Diff
-from labkit.record.measures import data_measures
+from labkit.results import CheckResult, Comparison, Diff
 from labkit.view import cards, lesson, palette
 
 VOID = {"br", "img", "hr"}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from labkit.detect.loss import loss_curve
 from labkit.errors import UsageError
-from labkit.record.measures_loss import loss_curve
 from labkit.view import palette
 from labkit.view.figures import FIGURES, figure
 from labkit.view.figures.reads import coverage_and_copies, loss, timeline, who_read_what

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from labkit.errors import UsageError
-from labkit.record.reliability import Costs, young_interval
-from labkit.record.summary_crash import costs_of
+from labkit.plan.goodput import costs_of
+from labkit.theory.reliability import Costs, young_interval
 from labkit.view.figures import figure
 
 from ..crash_records import Attempt, crash_record, run_of_attempts, saved_and_resumed, uninterrupted

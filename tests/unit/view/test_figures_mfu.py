@@ -2,8 +2,8 @@
 
 import pytest
 
+from labkit.detect.utilisation.measures import flops_by_convention, utilisation
 from labkit.errors import UsageError
-from labkit.record.measures_mfu import flops_by_convention, utilisation
 from labkit.view.figures import figure
 
 from ..builders import record_of

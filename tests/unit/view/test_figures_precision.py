@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from labkit.detect.precision.measures import LOWEST_EXPONENT
 from labkit.errors import UsageError
 from labkit.facade import Lab
 from labkit.labs import precision
-from labkit.record.measures_precision import LOWEST_EXPONENT
 from labkit.view import palette
 from labkit.view.figures import FIGURES, figure
 from labkit.view.figures.precision import gradient_range, loss_beside_fp32, precision_speed, zeros_and_scale

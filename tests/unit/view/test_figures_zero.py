@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from labkit.detect.sharding.summary import stage_table, what_if_table, zero_measures
 from labkit.errors import UsageError
-from labkit.record.summary_zero import stage_table, what_if_table, zero_measures
 from labkit.record.table import Table
 from labkit.view.figures import figure
 from labkit.view.stage_calculator import StageCalculator

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from labkit.bench import labs_here
+from labkit.detect.survey.survey import baseline_of, link_fit
 from labkit.errors import UnknownName, UsageError
-from labkit.record.ceilings import crossover_bytes
-from labkit.record.survey import baseline_of, link_fit
+from labkit.theory.ceilings import crossover_bytes
 from labkit.view.calculators import LinkCalculator, RooflineCalculator
 from labkit.view.figures import figure
 from labkit.view.figures.machine import bandwidths, link, repeats, roofline

@@ -6,7 +6,7 @@ import msgspec
 from rich.console import Console
 
 from labkit.detect.verdict import Verdicts
-from labkit.record.measures import Quantity
+from labkit.record.quantity import Quantity
 from labkit.record.table import Table
 from labkit.view.tables import in_terminal
 from labkit.view.terminal import print_record

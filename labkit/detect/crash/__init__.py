@@ -1,0 +1,1 @@
+"""What a crash cost, and whether the state came back."""

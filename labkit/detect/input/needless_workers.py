@@ -1,0 +1,86 @@
+"""Do the workers cost more than they bring?
+
+Workers prepare a batch in another process and pass it on, which takes a millisecond or so. Where data are ready in memory
+there is nothing to prepare, and passing them on is all that the workers do. Judged beside the same run without workers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...record.quantity import Quantity
+from ...record.schema import Record, Run
+from ..under_load import uneven
+from ..verdict import Verdict, answering, either
+from .measures import ENOUGH, judged_steps, step_s, times_faster
+
+NAME = "needless-workers"
+QUESTION = "Is the run faster without DataLoader workers?"
+TIMED = True
+_answer = answering(NAME, QUESTION)
+
+FASTER = 1.15
+"""The one run must be this many times as fast as the other; more, where other programs hindered them differently."""
+
+FLOOR_S = 0.0002
+"""Of a step: less than this is gained or lost by a change in the order of things."""
+
+STEADY = 2.0
+"""Steps whose middle half spans more than this factor hide a difference that is worth a word."""
+
+
+def detect(record: Record) -> Verdict:
+    """Compare the run's steps with those of the same run without workers."""
+    run = record.run
+    workers = int(run.fact("workers", 0) or 0)  # pyright: ignore[reportArgumentType]
+    if not workers:
+        return _answer("not_applicable", cause="the run has no workers, or does not say", fix="declare workers=...")
+    if "inline" not in record.runs:
+        return _answer(
+            "not_applicable",
+            cause="the record holds no run without workers to compare with",
+            fix=either(
+                lab="run it once with num_workers=0, here by --set compare=all",
+                script="run it once with num_workers=0, and compare the time of a step",
+            ),
+        )
+    ratio, own, other = times_faster(record, "inline"), _quarters(run), _quarters(record.runs["inline"])
+    if ratio is None or own is None or other is None:
+        return _answer("inconclusive", cause="too few steps to judge by", fix=f"run {ENOUGH + 2} steps or more")
+    (own_low, own_high), (other_low, other_high) = own, other
+    evidence = {
+        "without_workers": Quantity(ratio, "x this run's rate"),
+        "workers": Quantity(workers, "a rank"),
+        "step_with_middle_half": Quantity(f"{own_low * 1e3:.3g} to {own_high * 1e3:.3g}", "ms"),
+        "step_without_middle_half": Quantity(f"{other_low * 1e3:.3g} to {other_high * 1e3:.3g}", "ms"),
+    }
+    faster = FASTER * uneven(run, record.runs["inline"])
+    if ratio >= faster and other_high < own_low - FLOOR_S:
+        return _answer(
+            "found",
+            evidence,
+            cause=f"without workers the run is {ratio:.1f} times as fast: there is little to prepare, and passing batches "
+            "from process to process is what takes time",
+            fix="num_workers=0 for data that are ready in memory; better still, index a whole batch of the tensor at once",
+            where=str(run.fact("loader_where", "")) or None,
+            waste=max(0.0, 1 - 1 / ratio),
+        )
+    if ratio <= 1 / faster and own_high < other_low:
+        return _answer("clear", evidence, cause=f"with workers the run is {1 / ratio:.1f} times as fast as without")
+    if 1 / FASTER < ratio < FASTER and faster == FASTER and max(own_high / own_low, other_high / other_low) <= STEADY:
+        return _answer("clear", evidence, cause="with workers and without the run is as fast, but for noise")
+    return _answer(
+        "inconclusive",
+        evidence,
+        cause="steps with and without workers vary, and overlap, too much to tell which is faster",
+        fix="run more steps on a quiet machine",
+    )
+
+
+def _quarters(run: Run) -> tuple[float, float] | None:
+    """The bounds of the middle half of all ranks' step times."""
+    steps = [step for log in run.ranks for step in judged_steps(log)]
+    if len(steps) < ENOUGH:
+        return None
+    low, high = np.quantile(step_s(steps), [0.25, 0.75])
+    return float(low), float(high)

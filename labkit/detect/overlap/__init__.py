@@ -1,0 +1,1 @@
+"""Whether communication is hidden, how often gradients are reduced, and who comes late."""

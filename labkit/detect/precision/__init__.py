@@ -1,0 +1,1 @@
+"""What 16 bits do to gradients, updates, the scale and the speed."""

@@ -1,0 +1,71 @@
+"""What every topic asks of runs: names, steps, shares of lanes, weights. Pure; no torch, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..record.schema import RankLog, Record, Run, Span, Step
+
+
+def names_of(records: Sequence[Record]) -> list[str]:
+    """A name for each record: its variant, with the settings in which records of one variant differ.
+
+    What was run beside a record (`compare`) is no part of its name.
+    """
+    names = []
+    for record in records:
+        twins = [other for other in records if other.variant == record.variant]
+        facts = [{**twin.config, "ranks": twin.run.world_size, "seed": twin.provenance.seed} for twin in twins]
+        own = {**record.config, "ranks": record.run.world_size, "seed": record.provenance.seed}
+        own.pop("compare", None)
+        differing = [f"{key} {value}" for key, value in own.items() if any(fact.get(key) != value for fact in facts)]
+        names.append(record.variant + (f" ({', '.join(differing)})" if differing else ""))
+    return names
+
+
+def train_steps(log: RankLog) -> tuple[Step, ...]:
+    """A rank's steps but those of a pass of something else, such as validation, that was read through `probe.batches`."""
+    if not any("train" in step.digests for step in log.steps):
+        return log.steps
+    return tuple(step for step in log.steps if not step.digests or "train" in step.digests)
+
+
+def union_ns(spans: Iterable[Span]) -> int:
+    """Length of the union of intervals: spans that queue or overlap are not counted twice."""
+    total, reach = 0, None
+    for start, end in sorted((span.start_ns, span.end_ns) for span in spans):
+        if reach is None or start > reach:
+            total, reach = total + end - start, end
+        elif end > reach:
+            total, reach = total + end - reach, end
+    return total
+
+
+def lane_shares(log: RankLog) -> dict[str, float]:
+    """Share of a rank's time in steps that each lane covers. Lanes may overlap, so the sum may exceed 1."""
+    elapsed = sum(step.end_ns - step.start_ns for step in log.steps)
+    lanes = sorted({span.lane for step in log.steps for span in step.spans})
+    return {lane: sum(union_ns(s for s in step.spans if s.lane == lane) for step in log.steps) / elapsed for lane in lanes}
+
+
+def comm_share(run: Run) -> float | None:
+    """Share of the steps' time in which a collective was under way, mean over ranks; None where none was timed."""
+    shares = [lane_shares(log).get("comm") for log in run.ranks if log.steps]
+    known = [share for share in shares if share is not None]
+    return float(np.mean(known)) if known else None
+
+
+def weights_gap(run: Run, reference: Run) -> float | None:
+    """Relative distance |w - w_ref| / |w_ref| (Euclidean) of the final weights; None where either is missing."""
+    own, other = run.arrays.get("weights"), reference.arrays.get("weights")
+    if own is None or other is None or own.shape != other.shape:
+        return None
+    return float(np.linalg.norm(own - other) / np.linalg.norm(other))
+
+
+def weights_equal(run: Run, reference: Run) -> bool | None:
+    """Whether the final weights are equal to the bit, by their hashes; None where either is missing."""
+    hashes = [log.digests.get("weights") for log in (*run.ranks, *reference.ranks)]
+    return None if None in hashes else len(set(hashes)) == 1

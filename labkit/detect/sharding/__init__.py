@@ -1,0 +1,1 @@
+"""What sharded state keeps and sends, and the traps around it."""

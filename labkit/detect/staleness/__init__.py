@@ -1,0 +1,1 @@
+"""How old gradients are, what that does, and who is slow."""

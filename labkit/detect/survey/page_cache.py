@@ -1,0 +1,71 @@
+"""Was storage read, or memory?
+
+A file that was just written lies in the page cache, and reading it back measures memory: the usual way to believe in a disk
+ten times as fast as the real one. Some file systems are memory altogether.
+"""
+
+from __future__ import annotations
+
+from ...record.quantity import Quantity
+from ...record.schema import Record
+from ..verdict import Verdict, answering
+from .survey import operations
+
+NAME = "page-cache"
+QUESTION = "Was it storage that was read, and not memory?"
+TIMED = True
+_answer = answering(NAME, QUESTION)
+
+NOT_SAID = "not said"
+
+AS_FAST_AS_MEMORY = 0.5
+"""Reads at this share of a copy's bandwidth, or above, look like copies out of some cache."""
+
+
+def detect(record: Record) -> Verdict:
+    """Judge the record's reads, if it has any."""
+    run = record.runs.get("storage")
+    found = operations(run)
+    if run is None or "read-sequential" not in found:
+        return _answer("not_applicable", cause="the record has no measurement of storage", fix="run `labkit run start-here`")
+    bypass, file_system = str(run.fact("cache_bypass", NOT_SAID)), str(run.fact("file_system", "unknown"))
+    cached = run.fact("cached_share", -1.0)
+    rate = found["read-sequential"].bytes_per_s
+    evidence = {"page_cache": Quantity(bypass), "file_system": Quantity(file_system), "rate": Quantity(rate / 1e9, "GB/s")}
+    if run.fact("in_memory", False):
+        return _answer(
+            "found",
+            evidence,
+            cause=f"the file lay on {file_system}, which is memory",
+            fix="keep the record on a disk, with --record DIR, and measure again",
+        )
+    if bypass == NOT_SAID:
+        return _answer(
+            "not_applicable",
+            evidence,
+            cause="whether the page cache was kept out was not declared",
+            fix="declare cache_bypass, as labkit start-here does",
+        )
+    if not bypass.startswith(("bypassed", "dropped")):
+        return _answer(
+            "found",
+            evidence,
+            cause="the page cache could not be kept out, so that the file just written was read from memory",
+            fix="keep the record on another file system, with --record DIR, and measure again",
+        )
+    if isinstance(cached, float) and cached > 0:
+        return _answer(
+            "inconclusive",
+            evidence | {"still_cached": Quantity(cached, "of the places looked at")},
+            cause=f"the kernel kept {cached:.0%} of the pages that it was asked to drop",
+            fix="keep the record on another file system, with --record DIR, and measure again",
+        )
+    copy = operations(record.runs.get("compute")).get("copy")
+    if copy is not None and rate >= AS_FAST_AS_MEMORY * copy.bytes_per_s:
+        return _answer(
+            "inconclusive",
+            evidence | {"copy": Quantity(copy.bytes_per_s / 1e9, "GB/s")},
+            cause="the file was read about as fast as memory is copied: a cache below this system may hold it",
+            fix="read a file larger than the host's memory, as with --set storage_mib=65536, or another disk",
+        )
+    return _answer("clear", evidence, cause=f"page cache {bypass}")

@@ -1,0 +1,198 @@
+"""From the record of a survey to what it measured: the repeats, the link, the baseline."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...record.baseline import BASELINE_SCHEMA, Baseline
+from ...record.load import heaviest
+from ...record.schema import Record, Run
+from ...theory.ceilings import MIN_SIZES, LinkFit, Timing, fit_link, timing
+from ...words import plural
+
+DTYPES = ("fp32", "tf32", "bf16", "fp16")
+MIB = 2**20
+ONE_RANK = "one rank sends nothing: measure with --ranks 2 or more"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that was repeated on one rank.
+
+    Attributes:
+        name: "matmul-fp32", "copy", "read-random" and the like.
+        seconds: of each repeat.
+        flops, num_bytes: of one.
+        size: rows of a square product, 0 where there is none.
+    """
+
+    name: str
+    seconds: np.ndarray
+    flops: int
+    num_bytes: int
+    size: int
+
+    @property
+    def timing(self) -> Timing:
+        return timing(self.seconds)
+
+    @property
+    def flops_per_s(self) -> float:
+        """Of the best repeat."""
+        return self.flops / self.timing.best_s
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Of the best repeat."""
+        return self.num_bytes / self.timing.best_s
+
+
+def operations(run: Run | None) -> dict[str, Operation]:
+    """By name: what rank 0 of a run repeated, in the order in which it began. Empty without a run."""
+    repeats: dict[str, list] = defaultdict(list)
+    for step in run.ranks[0].steps if run is not None else ():
+        if step.spans and "seconds" in step.scalars:
+            repeats[step.spans[0].name].append(step)
+    return {
+        name: Operation(
+            name,
+            np.array([step.scalar("seconds") for step in steps]),
+            steps[0].counts.get("flops", 0),
+            steps[0].counts.get("bytes", 0),
+            steps[0].counts.get("size", 0),
+        )
+        for name, steps in repeats.items()
+    }
+
+
+def link_repeats(run: Run) -> dict[int, np.ndarray]:
+    """By message size in bytes: seconds of each repeat of the all-reduce, as the slowest rank had it."""
+    logs = [[step for step in log.steps if "seconds" in step.scalars] for log in run.ranks]
+    repeats: dict[int, list[float]] = defaultdict(list)
+    for of_ranks in zip(*logs, strict=False):
+        repeats[of_ranks[0].counts["bytes"]].append(max(step.scalar("seconds") for step in of_ranks))
+    return {size: np.array(repeats[size]) for size in sorted(repeats)}
+
+
+def link_fit(record: Record) -> LinkFit | None:
+    """The line through the medians at each size; None where one rank ran, or too few sizes were measured."""
+    run = record.runs.get("link")
+    repeats = link_repeats(run) if run is not None else {}
+    if run is None or run.world_size < 2 or len(repeats) < MIN_SIZES:
+        return None
+    return fit_link(list(repeats), [timing(seconds).median_s for seconds in repeats.values()], run.world_size)
+
+
+def launches(record: Record) -> list[float]:
+    """Seconds of each launch of ranks that do nothing; empty where an outer launcher had started them."""
+    runs = [run for role, run in record.runs.items() if role.startswith("launch")]
+    return [run.wall_s for run in runs if run.fact("launched_here", False)]
+
+
+def baseline_of(record: Record) -> Baseline | None:
+    """What later labs compare with; None where the record is of the link alone."""
+    compute = operations(record.runs.get("compute"))
+    if "copy" not in compute or "matmul-fp32" not in compute:
+        return None
+    head = record.runs["compute"].ranks[0].head
+    values: dict = {"spread": {}, "how": {}}
+    for part in (_of_compute(record), _of_link(record), _of_storage(record), _of_launch(record)):
+        values["spread"] |= part.pop("spread", {})
+        values["how"] |= part.pop("how", {})
+        values |= part
+    return Baseline(
+        schema=BASELINE_SCHEMA,
+        device=record.provenance.device,
+        device_kind=head.device.split(":")[0],
+        system=record.provenance.system,
+        torch=record.provenance.torch,
+        cores=_int(record.runs["compute"].fact("cores", head.threads)),
+        threads=head.threads,
+        backend=record.provenance.backend,
+        world_size=record.provenance.world_size,
+        date=record.provenance.date,
+        matmul_flops_per_s={d: compute[f"matmul-{d}"].flops_per_s for d in DTYPES if f"matmul-{d}" in compute},
+        copy_bytes_per_s=compute["copy"].bytes_per_s,
+        load=heaviest([run.load for role, run in record.runs.items() if not role.startswith("launch")]),
+        **values,
+    )
+
+
+def _of_compute(record: Record) -> dict:
+    run = record.runs["compute"]
+    threads = run.ranks[0].head.threads
+    on = "" if run.ranks[0].head.device.startswith("cuda") else f", {plural(threads, 'thread')}"
+    spread, how = {}, {}
+    for name, found in operations(run).items():
+        key, best = name.replace("-", "_"), f"best of {found.timing.repeats}"
+        if name.startswith("matmul"):
+            how[key] = f"{found.size}³ product{on}, {best}"
+        elif name == "copy":
+            cache = _int(run.fact("cache_bytes", 0))
+            times = f", {found.num_bytes / cache:.0f} × the last-level cache" if cache else ""
+            how[key] = f"{found.num_bytes / MIB:.0f} MiB read + written{times}{on}, {best}"
+        else:
+            continue
+        spread[key] = found.timing.spread
+    return {"spread": spread, "how": how}
+
+
+def _of_link(record: Record) -> dict:
+    fit = link_fit(record)
+    if fit is None:
+        why = ONE_RANK if record.runs["link"].world_size < 2 else f"fewer than {MIN_SIZES} message sizes"
+        return {"how": {"link_latency": why, "link_bandwidth": why}}
+    spreads = [timing(seconds).spread for seconds in link_repeats(record.runs["link"]).values()]
+    ranks = f"{plural(fit.world_size, 'rank')}, {record.provenance.backend}"
+    sizes = f"{_size(fit.sizes[0])} to {_size(fit.sizes[-1])}"
+    how = f"fit over {len(fit.sizes)} sizes, {sizes}, off by up to {fit.residual_max:.0%}; {ranks}"
+    return {
+        "link_alpha_s": fit.alpha_s,
+        "link_bytes_per_s": fit.bytes_per_s,
+        "link_residual_max": fit.residual_max,
+        "spread": dict.fromkeys(("link_latency", "link_bandwidth"), float(np.median(spreads))),
+        "how": {"link_latency": how, "link_bandwidth": how},
+    }
+
+
+def _of_storage(record: Record) -> dict:
+    run = record.runs.get("storage")
+    found = operations(run)
+    if run is None or not {"read-sequential", "read-random"} <= set(found):
+        return {}
+    sequential, single = found["read-sequential"], found["read-random"]
+    cache = str(run.fact("cache_bypass", "not said"))
+    file = (
+        f"{_int(run.fact('file_bytes', 0)) / MIB:.0f} MiB file on {run.fact('file_system', 'unknown')}; page cache: {cache}"
+    )
+    return {
+        "storage_sequential_bytes_per_s": sequential.bytes_per_s,
+        "storage_random_read_s": single.timing.median_s,
+        "storage_cache": cache,
+        "spread": {"storage_sequential": sequential.timing.spread, "storage_random": single.timing.spread},
+        "how": {
+            "storage_sequential": f"1 MiB reads in order, best of {sequential.timing.repeats}; {file}",
+            "storage_random": f"4 KiB reads, one at a time, median of {single.timing.repeats}; {file}",
+        },
+    }
+
+
+def _of_launch(record: Record) -> dict:
+    seconds = launches(record)
+    if not seconds:
+        return {"how": {"launch": "the ranks had been started by another launcher"}}
+    found, ranks = timing(seconds), record.provenance.world_size
+    how = f"{plural(ranks, 'rank')} with nothing to do, server warm, median of {found.repeats}"
+    spread = {"launch": found.spread} if found.repeats > 1 else {}
+    return {"launch_s": found.median_s, "spread": spread, "how": {"launch": how}}
+
+
+def _size(num_bytes: float) -> str:
+    return f"{num_bytes / MIB:g} MiB" if num_bytes >= MIB else f"{num_bytes / 1024:g} KiB"
+
+
+def _int(value: object) -> int:
+    return int(value) if isinstance(value, (int, float)) else 0

@@ -1,0 +1,1 @@
+"""How much of the machine does useful arithmetic, by which convention."""

@@ -1,1 +1,0 @@
-"""What the machine is and can do."""

@@ -1,0 +1,1 @@
+"""Clusters that one does not have: theory and facts put together with what was measured here."""

@@ -1,0 +1,90 @@
+"""What a lab answers with, beside records and verdicts: a comparison, a check of an exercise, a difference in source."""
+
+from __future__ import annotations
+
+import difflib
+
+from .record.quantity import Quantity
+
+
+class Comparison:
+    """Measures of several records, by variant, with their provenance."""
+
+    def __init__(self, columns: dict[str, dict[str, Quantity]], labels: list[str]) -> None:
+        self.columns, self.labels = columns, labels
+
+    def __repr__(self) -> str:
+        names = list(dict.fromkeys(name for column in self.columns.values() for name in column))
+        rows = [["", *self.columns]]
+        rows += [[name, *(c[name].said if name in c else "" for c in self.columns.values())] for name in names]
+        first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+        lines = [
+            f"{row[0]:<{first}}" + "".join(f"   {cell:>{w}}" for cell, w in zip(row[1:], others, strict=True))
+            for row in rows
+        ]
+        return "\n".join(lines + self.labels)
+
+    def _repr_html_(self) -> str:
+        from .view.cards import comparison_card
+
+        return comparison_card(self.columns, self.labels)
+
+
+class CheckResult:
+    """What a check of an exercise found.
+
+    Attributes:
+        findings: what is still wrong, empty when it is right, and where it could not be told.
+        seed: of the cases, or None.
+        doubt: why it could not be told on this machine now; else empty.
+    """
+
+    def __init__(self, findings: list[str], seed: int | None = None, doubt: str = "") -> None:
+        self.findings, self.seed, self.doubt = findings, seed, doubt
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is right. False as well where it could not be told: `doubt` says so."""
+        return not self.findings and not self.doubt
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        if self.passed:
+            return "Solved: every check passed."
+        if self.doubt:
+            return f"Cannot tell on this machine now: {self.doubt}"
+        lines = [f"Not yet: {len(self.findings)} still wrong.", *(f"  - {text}" for text in self.findings)]
+        return "\n".join([*lines, *([self.again] if self.again else [])])
+
+    @property
+    def again(self) -> str:
+        """How to get the same cases again; empty where no seed is known."""
+        if self.seed is None:
+            return ""
+        return f"Other cases come each time; these come again with lab.check(..., seed={self.seed})."
+
+    def _repr_html_(self) -> str:
+        from .view.cards import check_card
+
+        return check_card(self.findings, self.again, self.doubt)
+
+
+class Diff:
+    """Two sources and their difference."""
+
+    def __init__(self, before_name: str, after_name: str, before: str, after: str) -> None:
+        self.before_name, self.after_name = before_name, after_name
+        self.before, self.after = before, after
+
+    def __repr__(self) -> str:
+        lines = difflib.unified_diff(
+            self.before.splitlines(), self.after.splitlines(), self.before_name, self.after_name, lineterm="", n=20
+        )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from .view.cards import diff_card
+
+        return diff_card(self.before_name, self.after_name, self.before, self.after)
