@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedFormatter, FixedLocator
 
 import labkit
 from labkit.errors import UsageError
@@ -63,6 +63,10 @@ def _texts(figure: Figure) -> Iterator[str]:
     for text in figure.findobj(Text):
         if isinstance(text, Text) and text.get_visible() and id(text) not in chosen:
             yield text.get_text()
+    for axis in figure.axes:  # words given to ticks, some of which matplotlib makes only when it draws
+        for one in (axis.xaxis, axis.yaxis):
+            if isinstance(one.get_major_locator(), FixedLocator):
+                yield from (label.get_text() for label in one.get_ticklabels())
 
 
 def _ticks(axis: Axis) -> list[Text]:

@@ -20,7 +20,7 @@ def names_of(records: Sequence[Record]) -> list[str]:
         facts = [{**twin.config, "ranks": twin.run.world_size, "seed": twin.provenance.seed} for twin in twins]
         own = {**record.config, "ranks": record.run.world_size, "seed": record.provenance.seed}
         own.pop("compare", None)
-        differing = [f"{key} {value}" for key, value in own.items() if any(fact.get(key) != value for fact in facts)]
+        differing = [f"{key} {_shown(value)}" for key, value in own.items() if any(fact.get(key) != value for fact in facts)]
         names.append(record.variant + (f" ({', '.join(differing)})" if differing else ""))
     return names
 
@@ -69,3 +69,7 @@ def weights_equal(run: Run, reference: Run) -> bool | None:
     """Whether the final weights are equal to the bit, by their hashes; None where either is missing."""
     hashes = [log.digests.get("weights") for log in (*run.ranks, *reference.ranks)]
     return None if None in hashes else len(set(hashes)) == 1
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

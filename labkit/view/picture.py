@@ -17,7 +17,9 @@ from ..words import printable
 
 DPI = 110
 LONGEST = 300
-"""Letters of a text in a figure; what is longer is cut."""
+"""Letters of a line of text in a figure; what is longer is cut."""
+MOST_LINES = 40
+"""Of one text in a figure; those that follow are left out."""
 
 
 class Picture:
@@ -69,7 +71,7 @@ def as_plain_text(figure: Figure) -> None:
 
 
 def _shown(text: str) -> str:
-    return printable(text, keep="\n", most=LONGEST)
+    return "\n".join(printable(line, most=LONGEST) for line in text.split("\n")[:MOST_LINES])
 
 
 @contextlib.contextmanager

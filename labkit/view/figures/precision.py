@@ -25,7 +25,7 @@ from ...record.schema import Record, Run
 from ...theory.formats import BF16, FORMATS, FP16
 from .. import palette
 from ..picture import Picture
-from .common import finish, need, plain_axes, side_by_side
+from .common import finish, legend_over, need, plain_axes, side_by_side
 
 LOWEST_DRAWN, HIGHEST_DRAWN = -62, 24
 """Powers of two between which gradients are drawn; what is smaller or larger is counted in the outermost bar."""
@@ -151,7 +151,7 @@ def _draw_formats(axis, top: float) -> None:
 def zeros_and_scale(*records: Record) -> Picture:
     """Left: the share of gradient elements that are exactly 0, by update, with fp32's thin. Right: the scaler's scale."""
     need(records)
-    figure = Figure(figsize=(10.5, 3.9))
+    figure = Figure(figsize=(10.5, 3.9 + 0.3 * len(records)))
     left, right = figure.subplots(1, 2)
     words, scaled = [], False
     drawn: list[np.ndarray] = []
@@ -189,12 +189,12 @@ def _label_zeros_and_scale(left, right, scaled: bool) -> None:
     left.set_xlabel("update")
     left.set_ylabel("gradient elements that are exactly 0, %")
     left.set_ylim(0, 102)
-    left.legend(frameon=False, fontsize=9)
+    legend_over(left)
     right.set_xlabel("step")
     right.set_ylabel("scale, as a power of 2")
     if scaled:
         right.plot([], [], "x", color="black", label="step skipped")
-        right.legend(frameon=False, fontsize=9)
+        legend_over(right)
     else:
         right.text(0.5, 0.5, "no scaler was used", transform=right.transAxes, ha="center", color=palette.GREY)
         right.set_xticks([])

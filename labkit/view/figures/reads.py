@@ -5,7 +5,6 @@ Each function takes one or more records and returns a Picture. Each prints the p
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ...errors import UsageError
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture
-from .common import finish, need, plain_axes, side_by_side
+from .common import finish, legend_above, legend_over, need, plain_axes, side_by_side
 
 MAX_STEPS = 8
 MAX_SLOTS = 16
@@ -132,7 +131,7 @@ def coverage_and_copies(*records: Record) -> Picture:
     left.set_xlabel("reads of one sample in the first epoch, by all ranks together")
     left.set_ylabel("samples")
     left.margins(y=0.15)
-    left.legend(frameon=False, fontsize=9)
+    legend_over(left)
     limit = max(1.0, right.get_xlim()[1])
     right.plot([0, 1, limit], [0, 1, 1], color=palette.GREY, linewidth=1, linestyle=":", label="each sample once")
     right.set_xlabel("samples processed by all ranks together / size of the data set")
@@ -228,10 +227,8 @@ def loss(*records: Record, references: bool = True) -> Picture:
         axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
     lines, labels = left.get_legend_handles_labels()
-    columns = min(3, len(labels))
-    figure.legend(lines, labels, loc="upper center", ncols=columns, frameon=False, fontsize=8.5)
+    top = legend_above(figure, lines, labels, columns=3)
     plain_axes(left, right)
-    top = 0.99 - 0.055 * math.ceil(len(labels) / columns)
     return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=top)
 
 

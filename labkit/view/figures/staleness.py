@@ -17,7 +17,7 @@ from ...record.schema import Record
 from ...theory.delay import stability_limit
 from .. import palette
 from ..picture import Picture
-from .common import finish, need, plain_axes, side_by_side
+from .common import finish, legend_above, need, plain_axes, side_by_side
 
 MAX_VERSIONS, VERSIONS_A_WORKER = 40, 5
 """Versions drawn of a run, whichever is more: with yet more of them, arrows are too short to read."""
@@ -169,9 +169,8 @@ def loss_both_ways(*records: Record) -> Picture:
             axis.set_ylim(losses.min() * 0.8, losses.max() * 1.3)
         axis.set_ylabel("loss (mean of 2 batches of each rank)")
         axis.set_xlim(left=0)
-    figure.legend(*left.get_legend_handles_labels(), loc="upper center", ncols=min(3, len(drawn)), frameon=False, fontsize=9)
+    top = legend_above(figure, *left.get_legend_handles_labels(), columns=3)
     plain_axes(left, right)
-    top = 0.93 if len(drawn) <= 3 else 0.88
     return finish(figure, records, "Loss against samples and against time. " + "; ".join(words) + ".", top=top)
 
 

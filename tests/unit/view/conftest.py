@@ -1,4 +1,5 @@
 import pytest
+from laid_out import faults_of
 from said import not_held
 
 from labkit.view.picture import Picture
@@ -44,11 +45,12 @@ def fixed():
 
 @pytest.fixture(autouse=True)
 def alt_texts_say_what_is_drawn(monkeypatch):
-    """Whatever figure a test draws, each number of its alt text stands in the figure."""
+    """Whatever figure a test draws, each number of its alt text stands in it, and its legends and titles can be read."""
     from labkit.view.figures import common
 
     def checked(figure, alt):
         picture = Picture(figure, alt)
+        assert not (unreadable := faults_of(figure)), unreadable
         assert not (missing := not_held(picture)), f"{missing} said and not drawn: {alt}"
         return picture
 

@@ -13,6 +13,9 @@ from labkit.view.figures import FIGURES, figure
 from labkit.view.figures.reads import coverage_and_copies, loss, timeline, who_read_what
 
 from ..builders import record_of, run_of
+from .long_names import with_long_names
+
+MINE = [name for name, place in FIGURES.items() if place.startswith("reads:")]
 
 
 def squares(axis):
@@ -123,3 +126,8 @@ def test_a_loss_without_a_number_of_samples_counts_the_samples_that_were_seen():
 
 def test_a_rank_whose_part_of_a_step_was_empty_is_drawn_too():
     assert figure("who-read-what")(record_of(run_of([[[[0, 1]], [[]]]]))).png()
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_four_records_with_long_names_leave_a_figure_that_can_be_read(name, broken, fixed):
+    figure(name)(*with_long_names(broken, fixed))  # `laid_out` looks at each figure that is drawn here

@@ -15,6 +15,7 @@ from labkit.view.figures.precision import gradient_range, loss_beside_fp32, prec
 from labkit.view.widgets import Panel
 
 from ..detect.precision_readings import beside_fp32, made_of, timed, update
+from .long_names import with_long_names
 
 MINE = [name for name, place in FIGURES.items() if place.startswith("precision:")]
 
@@ -142,3 +143,8 @@ def test_choosing_a_variant_sets_its_conditions_and_no_others():
 
 def test_what_the_caller_sets_goes_before_a_variants_conditions():
     assert Panel(Lab(precision.SPEC), lr=0.5, variant="half-weights").settings()["lr"] == 0.5
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_four_records_with_long_names_leave_a_figure_that_can_be_read(name, broken, fixed):
+    figure(name)(*with_long_names(broken, fixed))  # `laid_out` looks at each figure that is drawn here

@@ -11,6 +11,7 @@ from labkit.view.figures.staleness import loss_both_ways, stability_chart, stale
 
 from ..builders import in_batches, record_of, run_of
 from ..detect.staleness_readings import ROUND, beside_sync, curvature, falling, in_step, served
+from .long_names import with_long_names
 
 MINE = [name for name, place in FIGURES.items() if place.startswith("staleness:")]
 FACTS = {"lr": 0.2, "momentum": 0.9, "sharpness": 5.0}
@@ -99,3 +100,8 @@ def test_the_chart_places_a_record_at_its_delay_and_draws_the_line_of_its_moment
     assert placed == {"broken": [3, 1.0], "fixed": [0, 1.0]}
     words = [text.get_text() for text in axis.texts]
     assert words == ["momentum 0", "momentum 0.5", "momentum 0.9"] and "simulated" in axis.get_title(loc="left")
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_four_records_with_long_names_leave_a_figure_that_can_be_read(name, broken, fixed):
+    figure(name)(*with_long_names(broken, fixed))  # `laid_out` looks at each figure that is drawn here
