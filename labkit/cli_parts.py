@@ -42,7 +42,8 @@ def printed_out(code: int) -> int:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())  # so that Python's own flush succeeds
         if not isinstance(error, BrokenPipeError):
-            print(f"labkit: cannot print: {error.strerror}", file=sys.stderr)
+            if code != 3:  # else a command that failed has said why, most likely this
+                print(f"labkit: cannot print: {error.strerror}", file=sys.stderr)
             return code or 3
     return code
 

@@ -4,7 +4,7 @@ No time is asserted; where a status is, what it rests on is ten times over its l
 """
 
 import pytest
-from asking import statuses, values
+from asking import statuses, told_in_time, values
 from torch.utils.data import DataLoader, DistributedSampler
 
 import labkit
@@ -124,10 +124,10 @@ def test_a_record_holds_the_runs_that_its_verdicts_need(run):
 
 
 def test_waits_that_are_ten_times_the_compute_are_found_and_one_ready_batch_is_not_waited_for(run):
-    starved = run("broken", prep="wait", prep_ms=40.0, compute_ms=0.0, num_samples=160)
-    assert statuses(starved)["starved-input"] == "found"
-    assert LAB.judge(starved)["starved-input"].where.startswith("labkit/labs/input_pipeline/programs.py:")
-    assert statuses(run("dummy", num_samples=160))["starved-input"] == "clear"
+    waits = {"prep": "wait", "prep_ms": 40.0, "compute_ms": 0.0, "num_samples": 160}
+    starved = told_in_time(lambda seed: run("broken", seed=seed, **waits), "starved-input")
+    assert starved.where.startswith("labkit/labs/input_pipeline/programs.py:")
+    told_in_time(lambda seed: run("dummy", seed=seed, num_samples=160), "starved-input", "clear")
 
 
 def test_a_threading_lock_is_never_called_a_lock_that_crosses_processes(run):

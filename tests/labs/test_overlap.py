@@ -240,4 +240,5 @@ def test_a_right_answer_passes_on_computed_links_and_on_the_one_at_hand(monkeypa
         caps = [gradients.total_bytes * 1.01 / MIB / parts for parts in range(1, 40)]
         return min(caps, key=lambda cap: predict(gradients, link, cap * MIB).step_s)
 
-    assert LAB.check(my_bucket_mb).passed
+    results = [LAB.check(my_bucket_mb, seed=seed) for seed in range(2)]
+    assert all(not result.findings for result in results), results  # noise may leave it open, and calls nobody wrong

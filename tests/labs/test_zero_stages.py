@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from asking import told_in_time
 
 import labkit
 from labkit.detect.sharding.measures import (
@@ -232,10 +233,10 @@ def test_in_float64_the_weights_are_those_of_one_process(three, name):
 
 
 def test_broken_sends_more_than_a_stage_that_fits_and_is_found_where_the_link_is_slow(lab, run):
-    record = run("broken", ranks=4, hosts=2, link="20mbit", layers=2, hidden=24, steps=8)
-    verdict = lab.judge(record)["wrong-stage"]
+    how = {"ranks": 4, "hosts": 2, "link": "20mbit", "layers": 2, "hidden": 24, "steps": 8}
+    verdict = lab.judge(run("broken", seed=0, **how))["wrong-stage"]
     assert verdict.evidence["sent"].value > 1.3 * verdict.evidence["sent_by_fsdp2_no_reshard"].value
-    assert verdict.status == "found" and verdict.waste > 0.05
+    assert told_in_time(lambda seed: run("broken", seed=seed, **how), "wrong-stage").waste > 0.05
 
 
 def test_fixed_is_the_cheapest_that_fits_and_is_clear(lab, run):

@@ -50,10 +50,11 @@ class _Case:
 
 def drawn_cases(loader: Callable[..., Iterable], draw: random.Random) -> list[_Case]:
     """Sizes with and without a remainder, on one rank and several, a batch larger than the data; three epochs or more."""
-    several = draw.randint(2, 5)
+    several, batch = draw.randint(2, 5), draw.randint(3, 9)
     sizes = (
         Sizes(several * draw.randint(8, 20), several, draw.randint(3, 9)),
-        Sizes(3 * draw.randint(8, 25) + draw.randint(1, 2), 3, draw.randint(3, 9)),
+        # whole batches and one or two samples more: a rank without padding takes a step that the others do not
+        Sizes(3 * batch * draw.randint(2, 5) + draw.randint(1, 2), 3, batch),
         Sizes(draw.randint(15, 60), 1, draw.randint(2, 12)),
         Sizes(draw.randint(10, 40), draw.randint(2, 4), draw.randint(41, 64)),
     )
