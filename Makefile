@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 PYTEST = .venv/bin/python -m pytest
 PYTEST_ARGS ?=
-PYTEST_WORKERS ?= 2
+PYTEST_WORKERS ?= 3
 LAB_ARGS ?=
 SLIDES_ARGS ?=
 
@@ -31,6 +31,7 @@ lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the 
 	[ "$$(uname)" = Darwin ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER" ] || set -- "$$@" --no-browser; \
 	exec .venv/bin/jupyter-lab "$$@" $(LAB_ARGS) notebooks
 
+# More workers than cores: much of the time a test waits for a kernel, a rank or a browser.
 test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passed on)
 	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadscope $(PYTEST_ARGS)
 

@@ -34,7 +34,7 @@ def recomputes(name):
 def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        run.cache_clear()
+        made.cache_clear()
         yield
 
 
