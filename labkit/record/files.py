@@ -47,6 +47,8 @@ def open_regular(
     try:
         _check(path, os.stat(path), most_bytes, error, remedy)  # so that a device with side effects is never opened
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except error:  # named already; some of ours are ValueErrors too
+        raise
     except (OSError, ValueError) as cause:  # ValueError: a name with a NUL in it
         raise error(f"cannot read {path}: {_said(cause)}; {remedy}") from cause
     file = os.fdopen(handle, "rb")
