@@ -98,6 +98,8 @@ def new_folder(where: Path | str | None, name: str) -> Path:
         if where is not None and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
             raise RecordError(f"{folder} is not an empty folder; give --record a new folder, so that no run is overwritten")
         folder.mkdir(parents=True, exist_ok=True)
+    except RecordError:  # named already, and a ValueError too
+        raise
     except (OSError, ValueError) as error:  # a name that is too long is met by the look already, one with a NUL too
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise RecordError(f"cannot make the record folder {folder}: {said}; choose another with --record") from error
@@ -254,6 +256,8 @@ def read_record(folder: Path | str) -> Record:
         if not path.exists() and folder.is_dir():
             return _bare_record(folder)
         os.stat(path)
+    except RecordError:  # named already, and a ValueError too
+        raise
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise RecordError(

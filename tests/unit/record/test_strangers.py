@@ -57,7 +57,8 @@ def test_a_pipe_among_the_kept_runs_or_a_scripts_files_keeps_nobody_waiting(tmp_
     fifo(store.runs_folder() / "20250102-000000-pipe" / "record.json")
     assert [run.folder.name for run in store.kept_runs()] == ["20250101-000000-whole"]
     fifo(tmp_path / "rank-00000.jsonl")
-    assert "it is a pipe" in refusal(store.read_record, tmp_path)
+    assert refusal(store.read_record, tmp_path).startswith(f"cannot read {tmp_path / 'rank-00000.jsonl'}: it is a pipe")
+    assert refusal(store.new_folder, tmp_path, "mine").startswith(f"{tmp_path} is not an empty folder")
     fifo(store.runs_folder().parent / "baseline-cpu.json")
     assert "it is a pipe" in refusal(labkit.read_baseline)
 
