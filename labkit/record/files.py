@@ -50,7 +50,7 @@ def open_regular(
     except error:  # named already; some of ours are ValueErrors too
         raise
     except (OSError, ValueError) as cause:  # ValueError: a name with a NUL in it
-        raise error(f"cannot read {path}: {_said(cause)}; {remedy}") from cause
+        raise error(f"cannot read {path}: {reason_of(cause)}; {remedy}") from cause
     file = os.fdopen(handle, "rb")
     try:
         _check(path, os.fstat(handle), most_bytes, error, remedy)  # nobody exchanged it meanwhile
@@ -72,7 +72,8 @@ def _check(path: Path, found: os.stat_result, most_bytes: int, error: type[Labki
         raise error(f"cannot read {path}: it holds {found.st_size:,} bytes, and at most {most_bytes:,} are read; {remedy}")
 
 
-def _said(cause: OSError | ValueError) -> str:
+def reason_of(cause: OSError | ValueError) -> str:
+    """Why a file could not be used, in words: the system's, or those of the ValueError that a name with a NUL raises."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
@@ -86,7 +87,7 @@ def _read(file: BinaryIO, path: Path, most: int, error: type[LabkitError]) -> by
     try:
         return file.read(most)
     except OSError as cause:
-        raise error(f"cannot read {path}: {_said(cause)}; copy it again") from cause
+        raise error(f"cannot read {path}: {reason_of(cause)}; copy it again") from cause
 
 
 def lines_of(path: Path, *, most_bytes: int, most_lines: int, most_line_bytes: int) -> Iterator[tuple[int, bytes, bool]]:
@@ -100,7 +101,7 @@ def lines_of(path: Path, *, most_bytes: int, most_lines: int, most_line_bytes: i
             try:
                 raw = file.readline(most_line_bytes + 1)
             except OSError as cause:
-                raise RecordError(f"cannot read {path}: {_said(cause)}; copy the whole record again") from cause
+                raise RecordError(f"cannot read {path}: {reason_of(cause)}; copy the whole record again") from cause
             if not raw:
                 return
             if len(raw) > most_line_bytes:

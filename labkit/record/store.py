@@ -24,7 +24,7 @@ from ..words import plural, printable
 from .baseline import Baseline
 from .bounds import MAX_RANKS, MAX_RECORD_JSON_BYTES, MAX_ROLE, MAX_ROLES, MAX_RUN_BYTES, Int, Name, Named, Value
 from .clocks import on_one_clock
-from .files import read_regular
+from .files import read_regular, reason_of
 from .load import Load
 from .rank_files import began, head_of, rank_file, read_arrays, read_rank
 from .safe_json import decoded
@@ -101,8 +101,9 @@ def new_folder(where: Path | str | None, name: str) -> Path:
     except RecordError:  # named already, and a ValueError too
         raise
     except (OSError, ValueError) as error:  # a name that is too long is met by the look already, one with a NUL too
-        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise RecordError(f"cannot make the record folder {folder}: {said}; choose another with --record") from error
+        raise RecordError(
+            f"cannot make the record folder {folder}: {reason_of(error)}; choose another with --record"
+        ) from error
     return folder
 
 
@@ -259,9 +260,8 @@ def read_record(folder: Path | str) -> Record:
     except RecordError:  # named already, and a ValueError too
         raise
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
-        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise RecordError(
-            f"no record at {folder} ({said}: record.json); give the folder that "
+            f"no record at {folder} ({reason_of(error)}: record.json); give the folder that "
             "`labkit run --record` wrote, or a name that `labkit runs` lists"
         ) from error
     content = _decoded(path)
