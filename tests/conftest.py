@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+pytest.register_assert_rewrite("lab_cases")  # they assert what a lesson says
+
 # Two workers share the cores: a thread that waits for its turn by spinning takes it from those that work.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

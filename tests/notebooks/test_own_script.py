@@ -7,20 +7,15 @@ import msgspec
 import nbformat
 import pytest
 import torch
+from lab_cases import by_slug
 
 from labkit import detect, labs
 from labkit.record.store import read_record
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-ANSWERED = {
-    "precision": {"skipped-steps", "non-finite"},
-    "duplicate-data": {"rank-duplicates", "worker-duplicates", "coverage", "order"},
-    "stale-gradients": {"stale-gradients"},
-    "zero-stages": {"optimizer-before-sharding", "per-rank-norm", "unequal-init"},
-    "input-pipeline": {"starved-input"},
-}
-"""By lab: the detectors that the code by itself is enough for. Labs 05 and 08 want DDP and an agent: see tests/ranks."""
+ANSWERED = {slug: case.own_script for slug, case in by_slug().items() if case.own_script}
+"""By lab: the detectors that the code by itself is enough for. Some labs want DDP or an agent: see tests/ranks."""
 
 
 class Scaler:
