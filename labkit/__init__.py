@@ -5,7 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from .showing import looks_are_known_by
+
 __version__ = "0.1.0"
+
+looks_are_known_by("labkit.view.nouns")  # when the first noun is to be shown: `import labkit` stays quick
 
 _PUBLIC = {
     "lab": "labkit.facade",

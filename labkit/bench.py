@@ -11,9 +11,11 @@ from . import labs
 from .detect.verdict import Verdicts
 from .errors import UsageError
 from .facade import lab
+from .labs.spec import LabSpec
 from .ranks.backend import choose, usable_cores, visible_gpus
 from .ranks.join import outer_place
 from .record.baseline import Baseline, NoBaseline, baseline_file, quantities, read_baseline
+from .results import LabHere, LabsHere
 from .runner import OnProgress
 from .watch.machine import device_name, processor_name, system_name
 from .words import plural
@@ -116,49 +118,6 @@ def _age(days: float) -> str:
     return f"{days * 24:.0f} hours" if days < 2 else f"{days:.0f} days"
 
 
-@dataclass(frozen=True)
-class LabHere:
-    """What of one lab can be seen on this machine.
-
-    Attributes:
-        number, slug, question: of the lab.
-        ranks: its default number of ranks.
-        runs: "measured", or "measured; times show order, not speed" where its ranks outnumber the cores or GPUs.
-        needs_gpu: what only a GPU can show, and is not shown here.
-        simulated: what comes from a model on any machine.
-    """
-
-    number: int
-    slug: str
-    question: str
-    ranks: int
-    runs: str
-    needs_gpu: tuple[str, ...]
-    simulated: tuple[str, ...]
-
-
-class LabsHere:
-    """Which labs are measured on this machine, what of them needs a GPU, and what is simulated.
-
-    Attributes:
-        machine: its processor and GPUs, in words.
-        rows: one a lab.
-    """
-
-    def __init__(self, cores: int, num_gpus: int, machine: str) -> None:
-        self.machine = machine
-        self.rows = [_row(spec, cores, num_gpus) for spec in labs.specs()]
-
-    def __repr__(self) -> str:
-        lines = [f"{row.number:02d} {row.slug:<18}{row.runs}{_notes(row)}" for row in self.rows]
-        return "\n".join([*lines, f"on {self.machine}"])
-
-    def _repr_html_(self) -> str:
-        from .view.survey import labs_here_card
-
-        return labs_here_card(self)
-
-
 def labs_here(cores: int | None = None, num_gpus: int | None = None) -> LabsHere:
     """Say which labs are measured here, which need a GPU, and what is simulated.
 
@@ -174,18 +133,13 @@ def labs_here(cores: int | None = None, num_gpus: int | None = None) -> LabsHere
     cores = usable_cores() if cores is None else cores
     num_gpus = visible_gpus() if num_gpus is None else num_gpus
     gpus = plural(num_gpus, "GPU") if num_gpus else "no GPU"
-    return LabsHere(cores, num_gpus, f"a machine of {cores} cores, {gpus}" if asked else f"{processor_name()}, {gpus}")
+    machine = f"a machine of {cores} cores, {gpus}" if asked else f"{processor_name()}, {gpus}"
+    return LabsHere(machine, tuple(_row(spec, cores, num_gpus) for spec in labs.specs()))
 
 
-def _row(spec: Any, cores: int, num_gpus: int) -> LabHere:
+def _row(spec: LabSpec, cores: int, num_gpus: int) -> LabHere:
     units = num_gpus or cores
     runs = "measured" if spec.ranks <= units else "measured; times show order, not speed"
     return LabHere(
         spec.number, spec.slug, spec.question, spec.ranks, runs, () if num_gpus else spec.needs_gpu, spec.simulated
     )
-
-
-def _notes(row: LabHere) -> str:
-    notes = [f"needs a GPU: {', '.join(row.needs_gpu)}"] if row.needs_gpu else []
-    notes += [f"simulated: {', '.join(row.simulated)}"] if row.simulated else []
-    return "".join(f" · {note}" for note in notes)

@@ -32,6 +32,7 @@ from .record.table import Table
 from .report import report_of
 from .results import CheckResult, Comparison, Diff
 from .runner import OnProgress, Request, around, check_survey, execute, help_along, kept_baseline, provenance_of
+from .showing import as_html
 
 
 @checked()
@@ -70,9 +71,7 @@ class Lab:
         return f"Lab {self.spec.number:02d} {self.spec.slug}: {self.spec.question}\n{variants}"
 
     def _repr_html_(self) -> str:
-        from .view.cards import lab_card
-
-        return lab_card(self.spec)
+        return as_html(self.spec)
 
     @checked(but=("ranks", "seed"))
     def run(

@@ -1,10 +1,12 @@
-"""What a lab answers with, beside records and verdicts: a comparison, a check of an exercise, a difference in source."""
+"""What labs answer with, beside records and verdicts: a comparison, a check of an exercise, a difference in source."""
 
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 
 from .record.quantity import Quantity
+from .showing import as_html
 
 
 class Comparison:
@@ -24,10 +26,7 @@ class Comparison:
         ]
         return "\n".join(lines + self.labels)
 
-    def _repr_html_(self) -> str:
-        from .view.cards import comparison_card
-
-        return comparison_card(self.columns, self.labels)
+    _repr_html_ = as_html
 
 
 class CheckResult:
@@ -65,10 +64,7 @@ class CheckResult:
             return ""
         return f"Other cases come each time; these come again with lab.check(..., seed={self.seed})."
 
-    def _repr_html_(self) -> str:
-        from .view.cards import check_card
-
-        return check_card(self.findings, self.again, self.doubt)
+    _repr_html_ = as_html
 
 
 class Diff:
@@ -84,7 +80,51 @@ class Diff:
         )
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from .view.cards import diff_card
+    _repr_html_ = as_html
 
-        return diff_card(self.before_name, self.after_name, self.before, self.after)
+
+@dataclass(frozen=True)
+class LabHere:
+    """What of one lab can be seen on this machine.
+
+    Attributes:
+        number, slug, question: of the lab.
+        ranks: its default number of ranks.
+        runs: "measured", or "measured; times show order, not speed" where its ranks outnumber the cores or GPUs.
+        needs_gpu: what only a GPU can show, and is not shown here.
+        simulated: what comes from a model on any machine.
+    """
+
+    number: int
+    slug: str
+    question: str
+    ranks: int
+    runs: str
+    needs_gpu: tuple[str, ...]
+    simulated: tuple[str, ...]
+
+    @property
+    def notes(self) -> str:
+        """What of it is not measured here, as the end of a line; empty where all is."""
+        notes = [f"needs a GPU: {', '.join(self.needs_gpu)}"] if self.needs_gpu else []
+        notes += [f"simulated: {', '.join(self.simulated)}"] if self.simulated else []
+        return "".join(f" · {note}" for note in notes)
+
+
+@dataclass(frozen=True, repr=False)
+class LabsHere:
+    """Which labs are measured on this machine, what of them needs a GPU, and what is simulated.
+
+    Attributes:
+        machine: its processor and GPUs, in words.
+        rows: one a lab.
+    """
+
+    machine: str
+    rows: tuple[LabHere, ...]
+
+    def __repr__(self) -> str:
+        lines = [f"{row.number:02d} {row.slug:<18}{row.runs}{row.notes}" for row in self.rows]
+        return "\n".join([*lines, f"on {self.machine}"])
+
+    _repr_html_ = as_html

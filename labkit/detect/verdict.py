@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..record.quantity import Quantity
+from ..showing import as_html
 
 Status = Literal["found", "clear", "inconclusive", "not_applicable"]
 STATUSES: tuple[Status, ...] = ("found", "clear", "inconclusive", "not_applicable")
@@ -49,10 +50,7 @@ class Verdict:
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        from ..view.cards import verdict_card  # the one listed exception to the import rule
-
-        return verdict_card(self)
+    _repr_html_ = as_html
 
 
 def answering(detector: str, question: str) -> Callable[..., Verdict]:
@@ -132,7 +130,4 @@ class Verdicts(tuple[Verdict, ...]):
     def __repr__(self) -> str:
         return "\n".join([*(str(verdict) for verdict in self.shown), *filter(None, [self.closing()])])
 
-    def _repr_html_(self) -> str:
-        from ..view.cards import verdicts_card  # the one listed exception to the import rule
-
-        return verdicts_card(self)
+    _repr_html_ = as_html

@@ -13,6 +13,7 @@ import msgspec
 
 from ..arguments import checked
 from ..errors import RecordError, UnknownName
+from ..showing import as_html
 from ..words import plural
 from .bounds import Int, Name, Named
 from .files import read_regular
@@ -108,10 +109,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         lines = [f"  {name:<20}{quantity!s:<24}{self.how.get(name, '')}" for name, quantity in quantities(self).items()]
         return "\n".join(["Baseline", *lines, f"  {self.label()}"])
 
-    def _repr_html_(self) -> str:
-        from ..view.survey import baseline_card  # a listed exception to the import rule
-
-        return baseline_card(self)
+    _repr_html_ = as_html
 
     def label(self) -> str:
         """One line of provenance, as figures print it."""

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
+from ..showing import as_html
 from ..words import plural
 from .baseline import Baseline
 from .bounds import Count, Hashes, Int, Name, Named, Nanoseconds, Number, Numbers, Rank, Ranks, Text, Value
@@ -348,7 +349,4 @@ class Record(msgspec.Struct, frozen=True, dict=True):
             f"  {self.provenance.label()}" + (f"\n  {self.ended_early}" if self.ended_early else "")
         )
 
-    def _repr_html_(self) -> str:
-        from ..view.cards import record_card  # the one listed exception to the import rule
-
-        return record_card(self)
+    _repr_html_ = as_html

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..showing import as_html
+
 
 @dataclass(frozen=True)
 class Table:
@@ -32,7 +34,4 @@ class Table:
             lines.append("  ".join(words).rstrip())
         return "\n".join([*lines, *self.notes])
 
-    def _repr_html_(self) -> str:
-        from ..view.tables import table_card  # a listed exception to the import rule
-
-        return table_card(self)
+    _repr_html_ = as_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..record.quantity import Quantity
 from ..words import printable
@@ -13,8 +13,10 @@ from . import palette
 
 if TYPE_CHECKING:
     from ..detect.cost import Cost
-    from ..detect.verdict import Verdict
+    from ..detect.verdict import Verdict, Verdicts
+    from ..labs.spec import LabSpec
     from ..record.schema import Record
+    from ..results import CheckResult, Comparison, Diff
 
 _BOX = (
     "border:1px solid #8888;border-left:6px solid {colour};border-radius:4px;padding:.6em .9em;margin:.5em 0;max-width:62em"
@@ -65,7 +67,7 @@ def verdict_card(verdict: Verdict) -> str:
     return _box("".join(parts), palette.STATUS_COLOUR[verdict.status])
 
 
-def verdicts_card(verdicts: Any) -> str:
+def verdicts_card(verdicts: Verdicts) -> str:
     """All verdicts on one record: those that found something whole, the others a line each."""
     found = "".join(verdict_card(verdict) for verdict in verdicts.found)
     rest = "".join(
@@ -96,7 +98,7 @@ def record_card(record: Record) -> str:
     )
 
 
-def lab_card(spec: Any) -> str:
+def lab_card(spec: LabSpec) -> str:
     """A lab's question and its variants."""
     rows = "".join(
         f"<tr><td style='text-align:left'><code>{escape(v.name)}</code></td>"
@@ -110,8 +112,9 @@ def lab_card(spec: Any) -> str:
     )
 
 
-def comparison_card(columns: Mapping[str, Mapping[str, Quantity]], labels: list[str]) -> str:
+def comparison_card(comparison: Comparison) -> str:
     """Measures of several records side by side, with their provenance."""
+    columns, labels = comparison.columns, comparison.labels
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
     cell = "text-align:right;padding:.1em .8em"
     head = "".join(f"<th style='{cell}'>{escape(title)}</th>" for title in columns)
@@ -128,21 +131,21 @@ def comparison_card(columns: Mapping[str, Mapping[str, Quantity]], labels: list[
     )
 
 
-def check_card(findings: list[str], again: str = "", doubt: str = "") -> str:
-    """What a check of an exercise found; `again` says how to repeat it, `doubt` why it could not be told."""
-    if doubt:
-        return _box(f"{chip('inconclusive', 'cannot tell')} On this machine now: {escape(doubt)}", palette.ORANGE)
-    if not findings:
+def check_card(result: CheckResult) -> str:
+    """What a check of an exercise found, and how to repeat it; or why it could not be told."""
+    if result.doubt:
+        return _box(f"{chip('inconclusive', 'cannot tell')} On this machine now: {escape(result.doubt)}", palette.ORANGE)
+    if result.passed:
         return _box(f"{chip('clear', 'solved')} Every check passed.", palette.GREEN)
-    items = "".join(f"<li>{escape(text)}</li>" for text in findings)
-    note = f"<div style='{_SMALL}'>{escape(again)}</div>" if again else ""
-    return _box(f"{chip('found', 'not yet')} {len(findings)} still wrong.<ul>{items}</ul>{note}", palette.VERMILION)
+    items = "".join(f"<li>{escape(text)}</li>" for text in result.findings)
+    note = f"<div style='{_SMALL}'>{escape(result.again)}</div>" if result.again else ""
+    return _box(f"{chip('found', 'not yet')} {len(result.findings)} still wrong.<ul>{items}</ul>{note}", palette.VERMILION)
 
 
-def diff_card(before_name: str, after_name: str, before: str, after: str) -> str:
+def diff_card(diff: Diff) -> str:
     """Two sources, line by line: what goes is marked with -, what comes with +."""
     lines = []
-    for line in difflib.ndiff(before.splitlines(), after.splitlines()):
+    for line in difflib.ndiff(diff.before.splitlines(), diff.after.splitlines()):
         mark, text = line[0], line[2:]
         if mark == "?":
             continue
@@ -150,7 +153,7 @@ def diff_card(before_name: str, after_name: str, before: str, after: str) -> str
         style = f"border-left:4px solid {colour};padding-left:.4em" if colour else "padding-left:calc(.4em + 4px)"
         weight = "font-weight:bold" if colour else ""
         lines.append(f"<div style='{style};{weight}'>{mark} {escape(text)}</div>")
-    title = f"<div style='{_SMALL}'>− {escape(before_name)} &nbsp; + {escape(after_name)}</div>"
+    title = f"<div style='{_SMALL}'>− {escape(diff.before_name)} &nbsp; + {escape(diff.after_name)}</div>"
     return _box(f"{title}<pre style='margin:.3em 0;line-height:1.35'>{''.join(lines)}</pre>")
 
 
