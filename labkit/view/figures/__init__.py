@@ -1,51 +1,38 @@
-"""The figures, by name. Each takes one or more records and gives a Picture; drawn from records alone."""
+"""The figures, by name. Each takes one or more records and gives a Picture; drawn from records alone.
+
+A file of this folder declares the figures that it draws: `FIGURES`, from a name to its function.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
+import pkgutil
 from collections.abc import Callable
 
 from ...errors import UnknownName
 from ..picture import Picture
 
-FIGURES = {
-    "who-read-what": "reads:who_read_what",
-    "coverage": "reads:coverage_and_copies",
-    "timeline": "reads:timeline",
-    "loss": "reads:loss",
-    "loss-beside-fp32": "precision:loss_beside_fp32",
-    "gradient-range": "precision:gradient_range",
-    "zeros-and-scale": "precision:zeros_and_scale",
-    "precision-speed": "precision:precision_speed",
-    "ladder": "mfu:ladder",
-    "flops": "mfu:flops",
-    "published": "mfu:published",
-    "who-computed-on-what": "staleness:who_computed_on_what",
-    "staleness": "staleness:staleness",
-    "loss-both-ways": "staleness:loss_both_ways",
-    "stability": "staleness:stability_chart",
-    "compute-over-comm": "overlap:compute_over_comm",
-    "compute-over-comm-run": "overlap:compute_over_comm_run",
-    "exposure": "overlap:exposure_bars",
-    "bucket-sweep": "overlap:bucket_sweep",
-    "saw-tooth": "input:saw_tooth_by_rank",
-    "data-beside-compute": "input:data_beside_compute",
-    "speed-up": "input:speed_up_by_ranks",
-    "store-rate": "input:store_rate",
-    "memory-over-a-step": "zero:memory_over_a_step",
-    "traffic-by-collective": "zero:traffic_by_collective",
-    "step-on-two-links": "zero:step_on_two_links",
-    "loss-beside-one": "zero:loss_beside_one",
-    "crash-timeline": "crash:crash_timeline",
-    "departure": "crash:departure",
-    "ablation": "crash:ablation",
-    "goodput": "goodput:goodput_against_interval",
-    "roofline": "machine:roofline",
-    "link": "machine:link",
-    "bandwidths": "machine:bandwidths",
-    "repeats": "machine:repeats",
-}
-"""Name -> module of this folder and function."""
+
+def figures_of(module: str) -> dict[str, Callable[..., Picture]]:
+    """What one file of this folder declares: from a figure's name to the function that draws it."""
+    return getattr(importlib.import_module(f"{__name__}.{module}"), "FIGURES", {})
+
+
+@functools.cache
+def every_figure() -> dict[str, Callable[..., Picture]]:
+    """What all files of this folder declare.
+
+    Raises:
+        RuntimeError: two files declare one name.
+    """
+    found: dict[str, Callable[..., Picture]] = {}
+    for module in pkgutil.iter_modules(__path__):
+        declared = figures_of(module.name)
+        if twice := sorted(found.keys() & declared.keys()):
+            raise RuntimeError(f"{module.name} declares the figure {twice[0]!r}, which another file declares already")
+        found |= declared
+    return found
 
 
 def figure(name: str) -> Callable[..., Picture]:
@@ -54,7 +41,6 @@ def figure(name: str) -> Callable[..., Picture]:
     Raises:
         UnknownName: with the valid names.
     """
-    if name not in FIGURES:
-        raise UnknownName("figure", name, FIGURES)
-    module, function = FIGURES[name].split(":")
-    return getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    if name not in every_figure():
+        raise UnknownName("figure", name, every_figure())
+    return every_figure()[name]

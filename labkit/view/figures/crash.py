@@ -199,3 +199,10 @@ def _predicted(record: Record, begun: int | None) -> int | None:
     total = int(np.max([step for of_rank in losses(_reference(record)).values() for step in of_rank])) + 1
     settings: Any = SimpleNamespace(**record.config)
     return departs_at(state, begun, settings, record.run.world_size, total)
+
+
+FIGURES = {
+    "crash-timeline": crash_timeline,
+    "departure": departure,
+    "ablation": ablation,
+}

@@ -56,3 +56,8 @@ def goodput_against_interval(*records: Record) -> Picture:
     plain_axes(axis)
     axis.set_title("\n".join(textwrap.fill(line, 130, subsequent_indent="    ") for line in given), fontsize=8.5, loc="left")
     return finish(figure, records, "Goodput against the interval. " + "; ".join(words) + ".", top=0.98)
+
+
+FIGURES = {
+    "goodput": goodput_against_interval,
+}

@@ -249,3 +249,11 @@ def store_rate(*records: Record) -> Picture:
     plain_axes(axis)
     words = ", ".join(f"{rates.mean():.3g} Mbit/s on {count}" for count, rates in sorted(measured.items()))
     return finish(figure, records, f"What a store gives each rank ({source}): {words}.", top=0.98)
+
+
+FIGURES = {
+    "saw-tooth": saw_tooth_by_rank,
+    "data-beside-compute": data_beside_compute,
+    "speed-up": speed_up_by_ranks,
+    "store-rate": store_rate,
+}

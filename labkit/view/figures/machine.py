@@ -259,3 +259,11 @@ def _baseline(record: Record) -> Baseline:
     if found is None:
         raise UsageError(f"{record.variant} has no products and copies to draw; run all of `start-here`")
     return found
+
+
+FIGURES = {
+    "roofline": roofline,
+    "link": link,
+    "bandwidths": bandwidths,
+    "repeats": repeats,
+}

@@ -145,3 +145,10 @@ def published(*records: Record) -> Picture:
     alt = f"Published (quoted): {theirs}; "
     alt += "; ".join(f"{name}: {_mfu(record):.1%}" for record, name in zip(records, names_of(records), strict=True))
     return finish(figure, records, alt + ".", top=0.98)
+
+
+FIGURES = {
+    "ladder": ladder,
+    "flops": flops,
+    "published": published,
+}

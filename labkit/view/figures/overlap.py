@@ -277,3 +277,11 @@ def _model_curve(gradients: Gradients, link: Link) -> tuple[list[int], list[floa
 def _link_words(link: Link) -> str:
     rate = f"{link.bytes_per_s * 8 / 1e6:.0f} Mbit/s" if link.bytes_per_s else "no limit seen"
     return f"{link.alpha_s * 1e3:.2f} ms, {rate}"
+
+
+FIGURES = {
+    "compute-over-comm": compute_over_comm,
+    "compute-over-comm-run": compute_over_comm_run,
+    "exposure": exposure_bars,
+    "bucket-sweep": bucket_sweep,
+}

@@ -244,3 +244,11 @@ def _write_ratio(axis, row: int, record: Record) -> None:
     assert times is not None  # drawn before
     label = f"{np.median(times.ratios):.2f}×  ({times.interval[0]:.2f} to {times.interval[1]:.2f})"
     axis.text(1.01, row - 0.17, label, transform=axis.get_yaxis_transform(), va="center", fontsize=9)
+
+
+FIGURES = {
+    "loss-beside-fp32": loss_beside_fp32,
+    "gradient-range": gradient_range,
+    "zeros-and-scale": zeros_and_scale,
+    "precision-speed": precision_speed,
+}

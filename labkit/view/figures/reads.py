@@ -237,3 +237,11 @@ def _reads(record: Record) -> Reads:
     if seen is None or not seen.total:
         raise UsageError(f"{record.variant} recorded no samples to draw; read batches through probe.batches(loader)")
     return seen
+
+
+FIGURES = {
+    "who-read-what": who_read_what,
+    "coverage": coverage_and_copies,
+    "timeline": timeline,
+    "loss": loss,
+}

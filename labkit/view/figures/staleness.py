@@ -237,3 +237,11 @@ def _pushes(record: Record) -> Pushes:
     if of_run is None:
         raise UsageError(f"{record.variant} recorded no versions to draw; record version_pulled and version_pushed")
     return of_run
+
+
+FIGURES = {
+    "who-computed-on-what": who_computed_on_what,
+    "staleness": staleness,
+    "loss-both-ways": loss_both_ways,
+    "stability": stability_chart,
+}

@@ -267,3 +267,11 @@ def loss_beside_one(*records: Record) -> Picture:
     axis.legend(frameon=False, fontsize=8.5, ncols=2)
     plain_axes(axis)
     return finish(figure, records, "Loss beside one process. " + "; ".join(words) + ".", top=0.98)
+
+
+FIGURES = {
+    "memory-over-a-step": memory_over_a_step,
+    "traffic-by-collective": traffic_by_collective,
+    "step-on-two-links": step_on_two_links,
+    "loss-beside-one": loss_beside_one,
+}

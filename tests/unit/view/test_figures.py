@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from labkit import labs
 from labkit.detect.loss import loss_curve
 from labkit.errors import UsageError
 from labkit.view import palette
-from labkit.view.figures import FIGURES, figure
+from labkit.view.figures import every_figure, figure, figures_of
 from labkit.view.figures.reads import coverage_and_copies, loss, timeline, who_read_what
 
 from ..builders import record_of, run_of
 from .long_names import with_long_names
 
-MINE = [name for name, place in FIGURES.items() if place.startswith("reads:")]
+MINE = list(figures_of("reads"))
 
 
 def squares(axis):
@@ -52,7 +53,7 @@ def test_fewer_steps_can_be_asked_for(broken):
     assert [t.get_text() for t in axis.get_xticklabels()] == ["0", "1"]
 
 
-@pytest.mark.parametrize("name", [name for name, place in FIGURES.items() if place.startswith("reads:")])
+@pytest.mark.parametrize("name", MINE)
 def test_every_figure_prints_its_provenance_and_says_in_words_what_it_shows(name, broken, fixed):
     picture = figure(name)(broken, fixed)
     label = broken.provenance.label()
@@ -62,7 +63,19 @@ def test_every_figure_prints_its_provenance_and_says_in_words_what_it_shows(name
     assert data["image/png"].startswith(b"\x89PNG") and metadata["image/png"]["alt"] == picture.alt == repr(picture)
 
 
-@pytest.mark.parametrize("name", FIGURES)
+def test_a_lab_draws_figures_that_a_file_declares_and_each_is_drawn_by_a_lab():
+    assert {name for spec in labs.specs() for name in spec.figures} == set(every_figure())
+
+
+def test_two_files_that_declare_one_name_are_told(monkeypatch):
+    from labkit.view.figures import goodput
+
+    monkeypatch.setattr(goodput, "FIGURES", {"loss": loss})
+    with pytest.raises(RuntimeError, match="reads declares the figure 'loss'"):
+        every_figure.__wrapped__()
+
+
+@pytest.mark.parametrize("name", every_figure())
 def test_a_figure_of_nothing_is_refused(name):
     with pytest.raises(UsageError, match="at least one record"):
         figure(name)()

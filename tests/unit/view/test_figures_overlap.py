@@ -7,12 +7,12 @@ from labkit.errors import UsageError
 from labkit.facade import Lab
 from labkit.labs import overlap
 from labkit.record.schema import Step
-from labkit.view.figures import FIGURES, figure
+from labkit.view.figures import figure, figures_of
 from labkit.view.figures.overlap import bucket_sweep, compute_over_comm, exposure_bars
 
 from ..detect.overlap_readings import MS, ddp_step, record, run_of, same_on, spans
 
-MINE = [name for name, place in FIGURES.items() if place.startswith("overlap:")]
+MINE = list(figures_of("overlap"))
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from labkit.errors import UsageError
 from labkit.facade import Lab
 from labkit.labs import precision
 from labkit.view import palette
-from labkit.view.figures import FIGURES, figure
+from labkit.view.figures import figure, figures_of
 from labkit.view.figures.precision import gradient_range, loss_beside_fp32, precision_speed, zeros_and_scale
 from labkit.view.widgets import Panel
 
 from ..detect.precision_readings import beside_fp32, made_of, timed, update
 from .long_names import with_long_names
 
-MINE = [name for name, place in FIGURES.items() if place.startswith("precision:")]
+MINE = list(figures_of("precision"))
 
 
 def exponents(of: dict[int, int]) -> dict:

@@ -6,14 +6,14 @@ from matplotlib.collections import LineCollection
 
 from labkit.errors import UsageError
 from labkit.labs import stale_gradients
-from labkit.view.figures import FIGURES, figure
+from labkit.view.figures import figure, figures_of
 from labkit.view.figures.staleness import loss_both_ways, stability_chart, staleness, who_computed_on_what
 
 from ..builders import in_batches, record_of, run_of
 from ..detect.staleness_readings import ROUND, beside_sync, curvature, falling, in_step, served
 from .long_names import with_long_names
 
-MINE = [name for name, place in FIGURES.items() if place.startswith("staleness:")]
+MINE = list(figures_of("staleness"))
 FACTS = {"lr": 0.2, "momentum": 0.9, "sharpness": 5.0}
 
 
