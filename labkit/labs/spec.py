@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import UnknownName, UsageError
+from .settings import configure
+from .settings import setting as setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,60 +206,3 @@ def later(where: str, package: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(module, package), name)(*arguments)
 
     return call
-
-
-def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None, choices: tuple = ()) -> Any:
-    """A configuration field with what `--set` and the panel need to know of it."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
-
-
-def configure(config_type: type, settings: Mapping[str, Any]) -> Any:
-    """Make a configuration from names and values; words, as the command line gives them, are converted.
-
-    Raises:
-        UnknownName: a name that is not a field.
-        UsageError: a value of the wrong kind or out of range.
-    """
-    fields = {f.name: f for f in dataclasses.fields(config_type)}
-    unknown = [name for name in settings if name not in fields]
-    if unknown:
-        raise UnknownName("setting", unknown[0], fields)
-    return config_type(**{name: _checked(fields[name], value) for name, value in settings.items()})
-
-
-def _checked(described: dataclasses.Field, value: Any) -> Any:
-    default, meta = described.default, described.metadata
-    kind = meta.get("kind", type(default))
-    name = described.name
-    if value is None and default is None:
-        return None
-    try:
-        converted = _convert(value, kind)
-    except (TypeError, ValueError, OverflowError):
-        expected = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, kind.__name__)
-        raise UsageError(f"{name} must be {expected}; given {value!r}") from None
-    if meta.get("choices") and converted not in meta["choices"]:
-        raise UnknownName(name, converted, meta["choices"])
-    low, high = meta.get("low"), meta.get("high")
-    if (low is not None and converted < low) or (high is not None and converted > high):
-        bounds = f"from {low} to {high}" if high is not None else f"at least {low}"
-        raise UsageError(f"{name} must be {bounds}; given {converted}")
-    return converted
-
-
-def _convert(value: Any, kind: type) -> Any:
-    if kind is bool:
-        if isinstance(value, str) and value.lower() in ("true", "false", "1", "0"):
-            return value.lower() in ("true", "1")
-        if isinstance(value, bool):
-            return value
-        raise ValueError
-    if kind is int:
-        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-            raise ValueError
-        return int(value)
-    if kind is float:
-        if isinstance(value, bool) or not math.isfinite(float(value)):
-            raise ValueError
-        return float(value)
-    return kind(value)

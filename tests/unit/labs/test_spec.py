@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from labkit import labs
@@ -32,11 +33,15 @@ def refusal(error=UsageError, **settings) -> str:
         ("batch", 8, 8),
         ("batch", "8", 8),
         ("batch", 8.0, 8),
+        ("batch", "1e1", 10),
+        ("batch", np.int64(8), 8),
         ("batch", 1, 1),
         ("batch", 64, 64),
         ("lr", 1, 1.0),
         ("lr", "1e-3", 0.001),
         ("lr", 0, 0.0),
+        ("lr", np.float64(0.5), 0.5),
+        ("lr", np.float32(0.5), 0.5),
         ("model", "cnn", "cnn"),
         ("eager", True, True),
         ("eager", "true", True),
@@ -50,19 +55,26 @@ def test_words_and_numbers_become_what_the_setting_is(name, given, value):
     assert got == value and type(got) is type(value)
 
 
-@pytest.mark.parametrize("given", ["eight", "8.5", 8.5, math.nan, math.inf, True, None, "", [8], "0x8"])
+@pytest.mark.parametrize("given", ["eight", "8.5", 8.5, math.nan, math.inf, True, None, "", [8], "0x8", "1_0", "８", 1e30])
 def test_what_is_no_whole_number_is_refused(given):
     assert refusal(batch=given) == f"batch must be a whole number; given {given!r}"
 
 
-@pytest.mark.parametrize("given", ["fast", math.nan, math.inf, "nan", "inf", "1e999", True, None, [0.1]])
+@pytest.mark.parametrize(
+    "given", ["fast", math.nan, math.inf, "nan", "inf", "1e999", True, None, [0.1], 1j, "9" * 40 + "e300"]
+)
 def test_what_is_no_number_is_refused(given):
     assert refusal(lr=given) == f"lr must be a number; given {given!r}"
 
 
-@pytest.mark.parametrize("given", ["yes", 1, 0, None, 1.0])
+@pytest.mark.parametrize("given", ["yes", 1, 0, None, 1.0, "2"])
 def test_what_is_neither_true_nor_false_is_refused(given):
     assert refusal(eager=given) == f"eager must be true or false; given {given!r}"
+
+
+@pytest.mark.parametrize("given", [3, None, True, ["mlp"]])
+def test_what_is_no_text_is_refused(given):
+    assert refusal(model=given) == f"model must be text; given {given!r}"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +82,9 @@ def test_what_is_neither_true_nor_false_is_refused(given):
     [
         ({"batch": 0}, "batch must be from 1 to 64; given 0"),
         ({"batch": "65"}, "batch must be from 1 to 64; given 65"),
+        ({"batch": "9" * 40}, f"batch must be from 1 to 64; given {'9' * 40}"),
+        ({"batch": 10**5000}, "batch must be from 1 to 64; given a int that cannot be printed"),
+        ({"lr": 10**400}, f"lr must be a number; given 1{'0' * 79}…"),
         ({"epochs": -1}, "epochs must be at least 1; given -1"),
         ({"lr": -1e-9}, "lr must be from 0.0 to 1.0; given -1e-09"),
     ],
