@@ -63,7 +63,7 @@ def ask(function: Callable[..., Any], questions: Sequence[Question], lab: Any, d
 
 def call_each(context: RankContext) -> list[Any]:
     """The function's answers, in the order in which it is asked. *Called on* one rank, without a group."""
-    function, questions = context.config
+    function, questions = context.task
     answers = []
     for question in questions:
         try:

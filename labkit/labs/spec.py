@@ -52,7 +52,7 @@ class RunPlan:
     Attributes:
         role: "variant" for the one under study, else the reference's name.
         program: importable, or a function that travels by value.
-        task: handed to each rank as `context.config`.
+        task: handed to each rank as `context.task`.
         ranks: how many.
         group: whether the ranks form a process group.
         network: whether it runs on the hosts and links that the run was given; a launch of one rank never does.

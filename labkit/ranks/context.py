@@ -26,7 +26,7 @@ class RankContext:
         attempt: 0, and one more after each restart.
         device: where this rank's tensors go.
         backend: "gloo" or "nccl", or "none" for a program without a group.
-        config: the lab's configuration.
+        task: what the launch hands to every rank.
         seed: the run's seed; what is derived from it, the program decides.
         folder: the run's folder, the same for all ranks of a host.
         probe: this rank's probe.
@@ -44,7 +44,7 @@ class RankContext:
     attempt: int
     device: torch.device
     backend: str
-    config: Any
+    task: Any
     seed: int
     folder: Path
     probe: Probe

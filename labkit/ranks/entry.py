@@ -81,8 +81,8 @@ def enter(job: Job) -> None:
         multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
         import cloudpickle
 
-        program, config = cloudpickle.loads(job.program)
-        context, probe = _join(job, config, board, rank, attempt)
+        program, task = cloudpickle.loads(job.program)
+        context, probe = _join(job, task, board, rank, attempt)
         board.put(rank, state=RankState.RUNNING)
         value = run_program(program, context)
         value_file(job.folder, rank, attempt).write_bytes(cloudpickle.dumps(value))
@@ -93,7 +93,7 @@ def enter(job: Job) -> None:
         except BaseException as another:  # raised by a signal handler, such as torch's for workers that died
             _fail(job, board, rank, attempt, probe, another)
     board.put(rank, state=RankState.RETURNED, returned_ns=time.monotonic_ns())
-    del program, config, context, value
+    del program, task, context, value
     leave_group(lambda: all(row.state >= RankState.RETURNED for row in board.rows()))
     board.put(rank, state=RankState.DONE)
 
@@ -111,11 +111,11 @@ def run_program(program: Callable[[RankContext], Any], context: RankContext) -> 
 def run_for_its_value(context: RankContext) -> Any:
     """Run a program that is there for what it returns: leaving it by `sys.exit()` is no answer. *Called on* one rank.
 
-    `context.config` is the program and what it finds as its own `context.config`.
+    `context.task` is the program and what it finds as its own `context.task`.
     """
-    program, config = context.config
+    program, task = context.task
     try:
-        return program(replace(context, config=config))
+        return program(replace(context, task=task))
     except SystemExit as exit_:
         raise RuntimeError(f"it called sys.exit({exit_.code!r}), and should return a value") from exit_
 
@@ -177,7 +177,7 @@ def group_timeout(deadline_s: float) -> timedelta:
     return timedelta(seconds=deadline_s * 2 + 60)
 
 
-def _join(job: Job, config: Any, board: Board, rank: int, attempt: int) -> tuple[RankContext, Probe]:
+def _join(job: Job, task: Any, board: Board, rank: int, attempt: int) -> tuple[RankContext, Probe]:
     import torch
     import torch.distributed as dist
 
@@ -200,14 +200,12 @@ def _join(job: Job, config: Any, board: Board, rank: int, attempt: int) -> tuple
         dist.barrier()
     backend = job.placement.backend if job.group else "none"
     local = rank if job.seats is None else local_rank_of(rank, job.world_size, job.seats.network.hosts)
-    return make_context(
-        job, config, rank, local, attempt, device, backend, rank_file(job.folder, rank, attempt), board=board
-    )
+    return make_context(job, task, rank, local, attempt, device, backend, rank_file(job.folder, rank, attempt), board=board)
 
 
 def make_context(
     job: Job,
-    config: Any,
+    task: Any,
     rank: int,
     local_rank: int,
     attempt: int,
@@ -256,7 +254,7 @@ def make_context(
         attempt=attempt,
         device=device,
         backend=backend,
-        config=config,
+        task=task,
         seed=job.seed,
         folder=job.folder,
         probe=probe,

@@ -82,7 +82,7 @@ def attempt() -> int:
 def run_joined(
     place: Place,
     program: Callable[..., Any],
-    config: Any,
+    task: Any,
     *,
     folder: Path | None,
     seed: int,
@@ -138,9 +138,7 @@ def run_joined(
     try:
         with _deadline(place, job):
             dist.barrier()
-            context, probe = make_context(
-                job, config, place.rank, place.local_rank, attempt(), where, placement.backend, path
-            )
+            context, probe = make_context(job, task, place.rank, place.local_rank, attempt(), where, placement.backend, path)
             try:
                 value = run_program(program, context)
             except BaseException as error:

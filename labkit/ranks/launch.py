@@ -109,7 +109,7 @@ class Control:
 
 def launch(
     program: Callable[..., Any],
-    config: Any = None,
+    task: Any = None,
     *,
     ranks: int,
     folder: Path,
@@ -132,7 +132,7 @@ def launch(
 
     Args:
         program: an importable function, or one from a notebook cell or a script (it travels by cloudpickle).
-        config: given to each rank as `context.config`.
+        task: given to each rank as `context.task`.
         ranks: 1 to 256.
         folder: an existing folder for the ranks' files; each launch needs its own.
         seed: handed to the program, which derives everything random from it.
@@ -157,8 +157,8 @@ def launch(
     folder, faults = Path(folder).absolute(), tuple(faults)
     _check_arguments(program, ranks, folder, threads, deadline_s, max_restarts, faults)
     job = Job(
-        program=dumps(program, config),
-        origin=origin_of(program, config),
+        program=dumps(program, task),
+        origin=origin_of(program, task),
         folder=folder,
         world_size=ranks,
         placement=placement or choose(ranks, visible_gpus()),
@@ -227,17 +227,17 @@ def _value(folder: Path, rank: int, attempt: int) -> Any:
     return pickle.loads(value_file(folder, rank, attempt).read_bytes())
 
 
-def origin_of(program: Callable[..., Any], config: Any = None) -> str:
+def origin_of(program: Callable[..., Any], task: Any = None) -> str:
     """The file in which a function was written that travels by value, or an empty string.
 
-    Where the program is labkit's own and its configuration carries a learner's function, it is that function's file.
+    Where the program is labkit's own and its task carries a learner's function, it is that function's file.
     """
-    files = [*_written_in(program), *_written_in(config)]
+    files = [*_written_in(program), *_written_in(task)]
     return next((file for file in files if not Path(file).is_relative_to(_PACKAGE)), files[0] if files else "")
 
 
 def _written_in(part: Any, depth: int = 3) -> Iterator[str]:
-    """The files of the functions in a configuration: itself, its parts, and theirs (a check hands a task to a program)."""
+    """The files of the functions in a task: itself, its parts, and theirs (a check hands one to a program)."""
     code = getattr(part, "__code__", None)
     if code is not None:
         yield code.co_filename
@@ -247,16 +247,16 @@ def _written_in(part: Any, depth: int = 3) -> Iterator[str]:
             yield from _written_in(each, depth - 1)
 
 
-def dumps(program: Callable[..., Any], config: Any) -> bytes:
-    """A program and its configuration as bytes that any rank can load."""
+def dumps(program: Callable[..., Any], task: Any) -> bytes:
+    """A program and its task as bytes that any rank can load."""
     import cloudpickle
 
     try:
-        return cloudpickle.dumps((program, config))
+        return cloudpickle.dumps((program, task))
     except Exception as error:
         raise UsageError(
             f"{getattr(program, '__name__', program)!r} cannot be sent to the ranks ({error}); "
-            "it or its configuration holds something that lives in this process only, such as an open file or a lock"
+            "it or what it is given holds something that lives in this process only, such as an open file or a lock"
         ) from error
 
 

@@ -21,7 +21,7 @@ def reduces(context):
     import torch
     import torch.distributed as dist
 
-    tensor, seconds = torch.zeros(context.config), []
+    tensor, seconds = torch.zeros(context.task), []
     for _ in range(REPEATS + 1):
         dist.barrier()
         start = time.monotonic()

@@ -13,7 +13,7 @@ from labkit.workloads.checkpoint import Checkpointer
 
 def saves_and_restores(context):
     """Each rank its own state beside what all share, sync and in the background; what each reads back."""
-    checkpoints = Checkpointer(Path(context.config))
+    checkpoints = Checkpointer(Path(context.task))
     shared = {"weights": torch.arange(5.0), "step": 3}
     checkpoints.save(3, shared, {"rank": context.rank})
     checkpoints.save_in_background(4, {**shared, "step": 4}, {"rank": context.rank})
@@ -23,13 +23,13 @@ def saves_and_restores(context):
 
 
 def restores(context):
-    restored = Checkpointer(Path(context.config)).restore()
+    restored = Checkpointer(Path(context.task)).restore()
     return restored.step, restored.own, restored.world_size
 
 
 def calls_its_own_shared(context):
     try:
-        Checkpointer(Path(context.config)).save(1, {"model": {"bias": torch.tensor(context.rank)}})
+        Checkpointer(Path(context.task)).save(1, {"model": {"bias": torch.tensor(context.rank)}})
     except CheckpointError as error:
         return str(error)
 
@@ -37,14 +37,14 @@ def calls_its_own_shared(context):
 def holds_what_is_not_data(context):
     """On rank 1 alone: the others must not wait for it."""
     try:
-        Checkpointer(Path(context.config)).save(1, {}, {"f": print} if context.rank == 1 else {})
+        Checkpointer(Path(context.task)).save(1, {}, {"f": print} if context.rank == 1 else {})
     except CheckpointError as error:
         return str(error)
 
 
 def fills_the_disk(context):
     """A small checkpoint, then one that is too large, on the disk at `config`; then what is still there."""
-    checkpoints = Checkpointer(Path(context.config))
+    checkpoints = Checkpointer(Path(context.task))
     checkpoints.save(1, {"small": torch.ones(10)}, {"rank": context.rank})
     said = []
     for save in (checkpoints.save, lambda *a: (checkpoints.save_in_background(*a), checkpoints.wait())):
@@ -52,12 +52,12 @@ def fills_the_disk(context):
             save(2, {}, {"large": torch.ones(2_000_000 if context.rank == 1 else 1)})
         except CheckpointError as error:
             said.append(str(error))
-    left = sorted(path.name for path in Path(context.config).iterdir())
+    left = sorted(path.name for path in Path(context.task).iterdir())
     return said, left, checkpoints.restore().step
 
 
 def writes_where_it_may_not(context):
-    checkpoints = Checkpointer(Path(context.config))
+    checkpoints = Checkpointer(Path(context.task))
     try:
         checkpoints.save(2, {}, {})
     except CheckpointError as error:
@@ -69,7 +69,7 @@ def shards(context):
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor
 
-    folder, saving = context.config
+    folder, saving = context.task
     torch.manual_seed(0 if saving else 1)
     model = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
     fully_shard(model)

@@ -32,7 +32,7 @@ class Stack(nn.Module):
 def count_buckets(context):
     """(collectives of the first step, of the second), by (number of tensors, MiB each, bucket_cap_mb)."""
     found = {}
-    for tensors, mib, cap in context.config:
+    for tensors, mib, cap in context.task:
         module = DDP(Stack(tensors, mib), **({} if cap is None else {"bucket_cap_mb": cap}))
         watch = watch_ddp(module, context.probe)
         counts = []
@@ -78,11 +78,11 @@ def same_bits(context):
 def a_strangers_script(context):
     """No probe in the loop: the watch makes the steps. `config` says where a communication hook is registered."""
     ddp = DDP(_net())
-    if context.config == "before":
+    if context.task == "before":
         ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     watch = watch_ddp(ddp, context.probe, optimizer=optimizer)
-    if context.config == "after":
+    if context.task == "after":
         ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
     _train(context, ddp, optimizer, steps=3, passes=2)
     watch.close()
@@ -120,7 +120,7 @@ def leaves_a_layer_out(context):
 
 def slow_in_backward(context):
     """`config` is (rank, seconds): its backward pass sleeps, once a step; returns how long each backward() took."""
-    who, seconds = context.config
+    who, seconds = context.task
     ddp = DDP(_net(width=64), bucket_cap_mb=0.01)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     watch = watch_ddp(ddp, context.probe, optimizer=optimizer)

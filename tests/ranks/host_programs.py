@@ -13,8 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 def meets_on_a_host(context):
     """An all-reduce of `config` floats: what the wire carried, where this rank sat, and the sum."""
-    mine = torch.full((context.config,), float(context.rank + 1))
-    dist.all_reduce(torch.zeros(context.config))  # connections are made, buffers grown
+    mine = torch.full((context.task,), float(context.rank + 1))
+    dist.all_reduce(torch.zeros(context.task))  # connections are made, buffers grown
     dist.barrier()
     before = context.wire_bytes()
     start = time.monotonic()
@@ -131,7 +131,7 @@ def reduces_within_its_host(context):
     """An all-reduce of `config` floats among the ranks of each host; the seconds that it took."""
     groups = [dist.new_group([2 * host, 2 * host + 1]) for host in range(context.world_size // 2)]
     start = time.monotonic()
-    dist.all_reduce(torch.ones(context.config), group=groups[context.rank // 2])
+    dist.all_reduce(torch.ones(context.task), group=groups[context.rank // 2])
     return time.monotonic() - start
 
 
@@ -142,7 +142,7 @@ def sleeps(context):
 
 def reduces_in_steps(context):
     """`config` steps of an all-reduce each."""
-    for _ in range(context.config):
+    for _ in range(context.task):
         context.probe.begin_step()
         dist.all_reduce(torch.ones(8))
         context.probe.end_step()

@@ -49,7 +49,7 @@ def facts(context):
         "env": dict(os.environ),
         "pid": os.getpid(),
         "threads": torch.get_num_threads(),
-        "config": context.config,
+        "config": context.task,
         "seed": context.seed,
         "folder": context.folder,
         "world_size": context.world_size,
@@ -59,7 +59,7 @@ def facts(context):
 
 
 def megabytes(context):
-    return bytes([context.rank]) * (context.config * 2**20)
+    return bytes([context.rank]) * (context.task * 2**20)
 
 
 def talkative(context):
@@ -87,7 +87,7 @@ def closes_its_streams(context):
     sys.stderr.close()
     for descriptor in (0, 1, 2):
         os.close(descriptor)
-    if context.config == "fails":
+    if context.task == "fails":
         raise ValueError("without a stream")
     return sum_of_ranks(context)
 
@@ -127,7 +127,7 @@ def leaves_children(context):
 
 
 def rank_one_leaves(context):
-    how, wait = context.config
+    how, wait = context.task
     net = model() if wait == "backward" else None
     if context.rank != 1:
         return _wait(wait, net)
@@ -242,9 +242,9 @@ def deaf(context):
 
 def steps(context):
     """`config` steps with an all-reduce in each. Returns (attempt, the last sum)."""
-    context.expect_steps(context.config)
+    context.expect_steps(context.task)
     total = torch.zeros(1)
-    for _ in range(context.config):
+    for _ in range(context.task):
         step = context.probe.begin_step()
         total = torch.tensor([float(step)])
         dist.all_reduce(total)
@@ -283,7 +283,7 @@ def loads_data(context):
 def takes_memory(context):
     """Fills memory, 32 MiB at a time, up to `config` bytes; slow enough for the launcher to see it come."""
     taken = []
-    while len(taken) * 2**25 < context.config:
+    while len(taken) * 2**25 < context.task:
         context.probe.begin_step()
         taken.append(torch.ones(2**23))
         time.sleep(0.02)

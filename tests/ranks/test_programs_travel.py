@@ -37,7 +37,7 @@ def program(context):
     total = torch.tensor([context.rank + 1])
     dist.all_reduce(total)
     print("printed by a rank")
-    return helper(total.item() * context.config.factor), context.config
+    return helper(total.item() * context.task.factor), context.task
 
 for number in range(3):
     folder = Path(sys.argv[0] + f".run{number}")

@@ -124,7 +124,7 @@ def planned_faults(variant: str, config: Config, ranks: int) -> tuple[Fault, ...
 
 def train(context: RankContext) -> None:
     """Train, keep, and go on after a crash. *Called on* every rank, in every attempt."""
-    task: Task = context.config
+    task: Task = context.task
     folder = context.folder.parent / task.storage_of if task.storage_of else context.folder
     storage = folder / "storage"
     storage.mkdir(exist_ok=True)

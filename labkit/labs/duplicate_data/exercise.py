@@ -114,7 +114,7 @@ def _of_case(number: int, case: _Case, found: dict[Call, Any]) -> dict[int, list
 
 def read(context: RankContext) -> list[list[list[int]] | str]:
     """The ids that the loader of each call gives, by batch. *Called on* one rank, without a group."""
-    part: _Calls = context.config
+    part: _Calls = context.task
     data = [Digits(case.sizes.num_samples) for case in part.cases]
     other = random.SystemRandom()
     order = []

@@ -131,7 +131,7 @@ def train_on_ranks(context: RankContext) -> None:
 
     Collectives: DDP's broadcast of the weights, then an all-reduce of the gradients each step.
     """
-    task: Task = context.config
+    task: Task = context.task
     training, validation = _data(context, context.rank)
     _declare(context, training)
     model = build(task.config.model, seed=context.seed, dtype=_dtype(task)).to(context.device)
@@ -145,7 +145,7 @@ def train_on_ranks(context: RankContext) -> None:
 
 def train_alone(context: RankContext) -> None:
     """Train on one process what `stand_for` ranks would train together. Called on one rank, without a group."""
-    task: Task = context.config
+    task: Task = context.task
     training, validation = _data(context, 0)
     _declare(context, training)
     model = build(task.config.model, seed=context.seed, dtype=_dtype(task)).to(context.device)
@@ -168,7 +168,7 @@ def _call(task: Task, data: Dataset, rank: int, world_size: int, seed: int, epoc
 
 
 def _data(context: RankContext, rank: int) -> tuple[Dataset, Dataset]:
-    task: Task = context.config
+    task: Task = context.task
     data = Digits(task.config.num_samples, _dtype(task))
     return task.split(data, task.config.val_share, context.seed, rank)
 
@@ -178,7 +178,7 @@ def _dtype(task: Task) -> torch.dtype:
 
 
 def _declare(context: RankContext, training: Dataset) -> None:
-    task: Task = context.config
+    task: Task = context.task
     context.probe.declare(
         dataset_size=len(training),  # pyright: ignore[reportArgumentType]
         batch_size=task.config.batch * task.stand_for,
@@ -195,7 +195,7 @@ def where_written(function: Loader) -> str:
 
 
 def _train(context: RankContext, model: Any, loader_of_epoch: Callable[[int], Iterable], validation: Dataset) -> None:
-    config: Config = context.config.config
+    config: Config = context.task.config
     steps = _count_steps(loader_of_epoch(0)) * config.epochs
     context.expect_steps(min(steps, config.steps) if config.steps else steps)
 

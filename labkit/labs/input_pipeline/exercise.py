@@ -88,7 +88,7 @@ def check(loader: Callable[..., Iterable], lab: Any, seed: int) -> list[str]:
 
 def read_all_ranks(context: RankContext) -> list[str]:
     """What is wrong with what the loader of each rank gives, epoch by epoch. *Called on* one rank, without a group."""
-    case: _Case = context.config
+    case: _Case = context.task
     digits = Digits(case.sizes.num_samples)
     read: dict[int, list[list[list[int]]]] = {epoch: [] for epoch in case.epochs}
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:

@@ -165,7 +165,7 @@ def train_on_ranks(context: RankContext) -> None:
 
     Collectives: DDP's broadcast of the weights, then an all-reduce of the gradients each step, if the ranks meet.
     """
-    task: Task = context.config
+    task: Task = context.task
     config, probe = task.config, context.probe
     data = _data(context)
     loader: Any = _called(context, data)
@@ -212,7 +212,7 @@ class Paced(nn.Module):
 
 
 def _data(context: RankContext) -> Scans | Digits:
-    config: Config = context.config.config
+    config: Config = context.task.config
     digits = Digits(config.num_samples)
     if config.source == "memory":
         return digits
@@ -234,7 +234,7 @@ def _data(context: RankContext) -> Scans | Digits:
 
 
 def _called(context: RankContext, data: Any) -> Iterable:
-    task: Task = context.config
+    task: Task = context.task
     extra = {}
     if task.loader in WITHOUT_WORKERS:
         extra = {"workers": task.config.workers, "prefetch": task.config.prefetch}
@@ -242,7 +242,7 @@ def _called(context: RankContext, data: Any) -> Iterable:
 
 
 def _declare(context: RankContext, loader: Any, data: Any) -> None:
-    task: Task = context.config
+    task: Task = context.task
     config = task.config
     context.probe.declare(
         dataset_size=len(data),

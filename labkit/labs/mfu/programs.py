@@ -81,7 +81,7 @@ def device_memory_bytes() -> int:
 
 def train_gpt(context: RankContext) -> None:
     """Train the GPT for a few steps, counting its FLOPs once and timing every step. Called on one rank, no group."""
-    config: Config = context.config.config
+    config: Config = context.task.config
     shape = shape_of(config)
     model = build_gpt(shape, seed=context.seed, attention=config.attention, recompute=config.recompute)
     model = model.to(context.device)
@@ -131,7 +131,7 @@ def _cast(config: Config, device: torch.device) -> AbstractContextManager[Any]:
 
 
 def _declare(context: RankContext, config: Config, shape: GPTShape, model: nn.Module) -> None:
-    counted, executed = _counts(context.config, shape)
+    counted, executed = _counts(context.task, shape)
     context.probe.declare(
         matmul_params=shape.matmul_params,
         params=sum(parameter.numel() for parameter in model.parameters()),
@@ -194,7 +194,7 @@ def count_step_flops(
 
 def spin(context: RankContext) -> None:
     """Add two large arrays again and again: every core at work, next to no arithmetic. Called on one rank, no group."""
-    config: Config = context.config.config
+    config: Config = context.task.config
     numel = 16_000_000  # 64 MB an array: beyond a last-level cache
     x, y = torch.zeros(numel, device=context.device), torch.ones(numel, device=context.device)
     probe = context.probe
@@ -217,7 +217,7 @@ def find_ceiling(context: RankContext) -> None:
 
     The best of the repeats is the ceiling: what this device was seen to do, here and now.
     """
-    config: Config = context.config.config
+    config: Config = context.task.config
     size = CEILING_SIZE[context.device.type]
     dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
     a, b = (torch.randn(size, size, device=context.device).to(dtype) for _ in range(2))

@@ -139,7 +139,7 @@ def train(context: RankContext) -> None:
     Collectives: DDP's broadcast of the weights, then those of the variant in each step; a barrier after each step that
     computes alone.
     """
-    task: Task = context.config
+    task: Task = context.task
     config = task.config
     twin = Twin(context) if config.parts_alone else None
     model = task.program.wrap(build_model(config, context.seed).to(context.device), config)
@@ -163,7 +163,7 @@ class Twin:
     """
 
     def __init__(self, context: RankContext) -> None:
-        config = context.config.config
+        config = context.task.config
         self._model = DDP(build_model(config, context.seed).to(context.device))
         self._watch = watch_ddp(self._model, context.probe, parameters=True)
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=config.lr)
@@ -240,7 +240,7 @@ def communicate_alone(context: RankContext) -> None:
 
     Collectives: for each size an all-reduce to warm up and then the repeats, a barrier before each.
     """
-    task: Task = context.config
+    task: Task = context.task
     total = sum(p.numel() for p in build_model(task.config, context.seed).parameters())
     messages = [torch.zeros(max(1, total // part), device=context.device) for part in (4096, 64, 16, 4, 1)]
     _declare(context, task, warm_up=0)
@@ -270,7 +270,7 @@ def sweep(context: RankContext) -> None:
 
     Collectives: for each size DDP's broadcast and two reductions; then one reduction a step.
     """
-    task: Task = context.config
+    task: Task = context.task
     config = task.config
     total = sum(p.numel() * p.element_size() for p in build_model(config, context.seed).parameters())
     caps = sweep_sizes(config) or caps_to_try(total)

@@ -105,7 +105,7 @@ def batches_of(config: Config, seed: int, number: int) -> Iterator[tuple[torch.T
 def follow(context: RankContext) -> Course:
     """Run a learner's loop and write down what it does. *Called on* one rank, without a group."""
     torch.set_num_threads(1)
-    drive: Drive = context.config
+    drive: Drive = context.task
     model = build_model(drive.config, drive.seed).to(context.device)
     optimizer, scaler = build_optimizer(model, drive.config), _scaler(drive.config, context.device.type)
     given: list[torch.Tensor] = []
@@ -165,7 +165,7 @@ def _gradients(model: nn.Module) -> torch.Tensor:
 def compare(context: RankContext) -> str:
     """The first step that is not the right one, in words; empty if all are right. *Called on* one rank, without a group."""
     torch.set_num_threads(1)
-    course: Course = context.config
+    course: Course = context.task
     batches = list(batches_of(course.config, course.seed, course.num_batches))
     ends = [*(step.before for step in course.steps[1:]), course.end]
     for step, end in zip(course.steps, ends, strict=True):

@@ -80,7 +80,7 @@ def refuse(name: str, model: str, device: str) -> None:
 
 def run(context: RankContext) -> None:
     """Train with the task's loop under watch; then time it, if so asked. Called on one rank, without a group."""
-    task: Task = context.config
+    task: Task = context.task
     config, device = task.config, context.device
     refuse(task.name, config.model, device.type)
     _fp32_means_fp32(device)
@@ -158,7 +158,7 @@ def measure_speed(context: RankContext) -> None:
     In turn, and each first as often as second, so that whatever else the machine does meets both alike; without the
     watch, on batches that are ready.
     """
-    task: Task = context.config
+    task: Task = context.task
     config, device = task.config, context.device
     found = itertools.islice(itertools.cycle(loader_of(config, context.seed, 0)), config.timed_steps)
     ready = [(inputs.to(device), targets.to(device)) for inputs, targets, _ in found]
@@ -193,7 +193,7 @@ def _fp32_means_fp32(device: torch.device) -> None:
 
 
 def _declare(context: RankContext) -> None:
-    task: Task = context.config
+    task: Task = context.task
     config = task.config
     facts: dict[str, Any] = {"clip_norm": config.clip_norm} if config.clip_norm else {}
     context.probe.declare(

@@ -102,7 +102,7 @@ def train(context: RankContext) -> None:
     Collectives: a broadcast of the learning rate where theory picks it; then an all-reduce each step (synchronous), or
     messages to and from rank 0 (asynchronous).
     """
-    task: Task = context.config
+    task: Task = context.task
     worker = Worker(context)
     lr = _learning_rate(context)
     optimizer = torch.optim.SGD(worker.model.parameters(), lr=lr, momentum=task.config.momentum)
@@ -128,7 +128,7 @@ def train(context: RankContext) -> None:
 
 def _train_at_server(context: RankContext, worker: Worker, optimizer: torch.optim.Optimizer) -> None:
     """Serve and work on rank 0, work on the others; rank 0's model ends with the server's weights."""
-    config: Config = context.config.config
+    config: Config = context.task.config
     # messages travel over gloo, whatever the gradients of a synchronous run would travel over
     group: Any = dist.new_group(backend="gloo") if context.backend == "nccl" else None
     if context.rank > 0:
@@ -161,7 +161,7 @@ class Worker:
     """
 
     def __init__(self, context: RankContext) -> None:
-        task: Task = context.config
+        task: Task = context.task
         self._context, self._config, self._stand_for = context, task.config, task.stand_for
         self.rank, self._world_size, self._probe = context.rank, context.world_size, context.probe
         self.dtype = torch.float64 if task.config.dtype == "float64" else torch.float32
@@ -264,7 +264,7 @@ def batches(data: Digits, rank: int, world_size: int, batch: int, seed: int) -> 
 
 def _learning_rate(context: RankContext) -> float:
     """What the configuration says, or what theory or the learner picks, which rank 0 finds and tells the others."""
-    task: Task = context.config
+    task: Task = context.task
     if task.config.lr and task.pick is None:
         return task.config.lr
     lr = torch.zeros(1, dtype=torch.float64)

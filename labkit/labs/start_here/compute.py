@@ -63,7 +63,7 @@ class Operation:
 
 def measure_compute(context: RankContext) -> None:
     """Time products per dtype, a large copy and three known kernels. *Called on* one rank, with all cores as its threads."""
-    config: Config = context.config
+    config: Config = context.task
     device, cuda = context.device, context.device.type == "cuda"
     cache, moved = last_level_cache_bytes(device), copy_bytes(config, device)
     dtypes = [name for name in DTYPES if cuda or name != "tf32"]

@@ -68,7 +68,7 @@ def measure_link(context: RankContext) -> None:
     Collectives: for each size two warm-ups, a pilot and all-reduces of its time; then the repeats, a barrier before each,
     and from the fourth round on an all-reduce of the time that is gone.
     """
-    config: Config = context.config
+    config: Config = context.task
     gpus = torch.cuda.device_count() if context.device.type == "cuda" else 0
     context.probe.declare(cores=usable_cores(), num_gpus=gpus)
     if context.world_size < 2:

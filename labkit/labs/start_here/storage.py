@@ -68,7 +68,7 @@ class Opened:
 
 def measure_storage(context: RankContext) -> None:
     """Write a file where records are kept, read it in order and at random, remove it. *Called on* one rank."""
-    config: Config = context.config
+    config: Config = context.task
     path, num_bytes = context.folder / "storage.bin", max(1, config.storage_mib) * BLOCK
     budget_s = config.budget_s * SHARE / 2
     try:

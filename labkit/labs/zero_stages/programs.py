@@ -64,14 +64,14 @@ def dtype_of(config: Config) -> torch.dtype:
 
 def model_of(context: RankContext, seed: int | None = None) -> GPT:
     """The model, with equal initial weights on every rank unless a seed of its own is given."""
-    config = context.config.config
+    config = context.task.config
     model = build_gpt(shape_of(config), seed=context.seed if seed is None else seed, attention="sdpa", recompute=False)
     return model.to(context.device, dtype_of(config))
 
 
 def batches(context: RankContext, ranks: int, rank: int | None) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batches of text: those of one rank, or with rank None the global ones. The order is the same in every strategy."""
-    config = context.config.config
+    config = context.task.config
     stream = text_loader(config.batch * ranks, config.seq, seed=context.seed)
     rows = slice(None) if rank is None else slice(rank * config.batch, (rank + 1) * config.batch)
     for tokens, targets in stream:
@@ -80,7 +80,7 @@ def batches(context: RankContext, ranks: int, rank: int | None) -> Iterator[tupl
 
 def train(context: RankContext) -> None:
     """Train in one strategy. *Called on* every rank. Collectives: the strategy's, and barriers around timed steps."""
-    task: Task = context.config
+    task: Task = context.task
     model = model_of(context)
     alone = task.strategy == "alone"
     _declare(context, model)
@@ -100,11 +100,11 @@ def time_strategies(context: RankContext) -> None:
 
     Nothing is counted in these steps. Collectives: the strategies', and a barrier before each.
     """
-    tasks: tuple[Task, ...] = context.config
+    tasks: tuple[Task, ...] = context.task
     steps = min(tasks[0].config.steps, TIMED_FROM + FAST_STEPS)
     context.expect_steps(len(tasks) * steps)
     for task in tasks:
-        context.config = task
+        context.task = task
         model = model_of(context)
         place = Place(context.world_size, task.replicas, task.config.lr, context.device, dict(task.settings))
         training = prepare(task.strategy, model, place)
@@ -120,7 +120,7 @@ def time_strategies(context: RankContext) -> None:
 
 
 def _declare(context: RankContext, model: GPT) -> None:
-    task: Task = context.config
+    task: Task = context.task
     parameters = list(model.parameters())
     code = TORCH[task.strategy].__code__ if task.strategy in TORCH else None
     context.probe.declare(
@@ -147,7 +147,7 @@ def report_optimizer(context: RankContext, model: Any, optimizer: Any) -> None:
 
 
 def _loop(context: RankContext, training: Training, stream: Iterator) -> None:
-    config: Config = context.config.config
+    config: Config = context.task.config
     context.expect_steps(config.steps)
     wire = None
     for number, (tokens, targets) in zip(range(config.steps), stream, strict=False):

@@ -51,7 +51,7 @@ def seeds_differ(context, build):
 
 def run_optimizer_first(context: RankContext) -> None:
     """Train with an optimizer that knows the model's old parameters alone. *Called on* every rank."""
-    task: Task = context.config
+    task: Task = context.task
     model = model_of(context)
     _declare_trap(context, model, optimizer_first)
     model, optimizer = optimizer_first(model, task.config.lr)
@@ -73,7 +73,7 @@ def run_norm_of_shards(context: RankContext) -> None:
     """Clip under FSDP1 by what each rank's shards say. *Called on* every rank."""
     from torch.distributed.fsdp import FullyShardedDataParallel
 
-    task: Task = context.config
+    task: Task = context.task
     model = model_of(context)
     _declare_trap(context, model, norm_of_shards)
     wrapped = FullyShardedDataParallel(model, device_id=context.device)
@@ -82,7 +82,7 @@ def run_norm_of_shards(context: RankContext) -> None:
 
 def _train(context: RankContext, model: Any, optimizer: Any, clip: Any = None) -> None:
     """The steps of a trap; with `clip`, gradients are clipped by it, and the norm that it gives is recorded."""
-    task: Task = context.config
+    task: Task = context.task
     context.expect_steps(task.config.steps)
     for _, (tokens, targets) in zip(
         range(task.config.steps), batches(context, context.world_size, context.rank), strict=False
@@ -102,7 +102,7 @@ def _train(context: RankContext, model: Any, optimizer: Any, clip: Any = None) -
 
 def run_seeds_differ(context: RankContext) -> None:
     """Shard weights that differ by rank. *Called on* every rank."""
-    task: Task = context.config
+    task: Task = context.task
     first = model_of(context)
     _declare_trap(context, first, seeds_differ)
     del first
