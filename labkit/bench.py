@@ -53,7 +53,8 @@ class Bench:
             "age_days": round(baseline.age_days(), 2),
             "measures": measures,
             "verdicts": [
-                {"detector": v.detector, "status": v.status, "cause": v.cause, "fix": v.fix} for v in self.verdicts
+                {"detector": v.detector, "status": v.status, "reason": v.reason, "cause": v.cause, "fix": v.fix}
+                for v in self.verdicts
             ],
             "baseline": msgspec.to_builtins(baseline),
             "doubts": baseline.doubts,

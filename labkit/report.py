@@ -29,9 +29,10 @@ def report_of(record: Record, lab: str, measures: Mapping[str, Quantity], verdic
             {
                 "detector": verdict.detector,
                 "status": verdict.status,
+                "reason": verdict.reason,
                 "evidence": {name: _plain(quantity) for name, quantity in verdict.evidence.items()},
                 "cause": verdict.cause,
-                "fix": str(verdict.fix),
+                "fix": verdict.fix,
                 "where": verdict.where,
                 "waste": verdict.waste,
             }

@@ -6,6 +6,7 @@ import functools
 import importlib
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,8 +16,9 @@ from ..errors import UnknownName
 from ..record.own_names import Apart, apart, listening
 from ..record.schema import Record
 from ..words import printable
+from .catalogue import said
 from .under_load import said_with
-from .verdict import Verdict, for_script
+from .verdict import Verdict
 
 Detector = Callable[[Record], Verdict]
 
@@ -70,7 +72,7 @@ def ask(name: str, record: Record) -> Verdict:
             verdict = _for_its_own_names(answer, seen, heard)
         except Exception as error:
             verdict = _unanswered(name, error, seen, heard)
-    return verdict if record.lab else for_script(verdict)
+    return verdict if record.lab else replace(verdict, in_script=True)
 
 
 def _for_its_own_names(verdict: Verdict, seen: Apart, heard: set[str]) -> Verdict:
@@ -78,27 +80,31 @@ def _for_its_own_names(verdict: Verdict, seen: Apart, heard: set[str]) -> Verdic
     why = seen.why(heard)
     if not why or not (verdict.status == "not_applicable" or seen.is_evidence(heard)):
         return verdict
-    fix = seen.remedy(heard) + (f"; {verdict.fix}" if verdict.fix and verdict.status == "not_applicable" else "")
+    more = verdict.fix if verdict.status == "not_applicable" else ""
     return Verdict(
         detector=verdict.detector,
         question=verdict.question,
         status="not_applicable",
-        cause=f"{why}, so it was not counted",
-        fix=fix,
+        reason="own-names-and-more" if more else "own-names",
+        numbers={"why": why, "remedy": seen.remedy(heard), "fix": more},
     )
 
 
 def _unanswered(name: str, error: Exception, seen: Apart, heard: set[str]) -> Verdict:
     last = traceback.extract_tb(error.__traceback__)[-1]
-    said = printable(f"{type(error).__name__}: {error}", most=200)
-    where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
-    causes = [seen.why(heard), f"what was recorded does not go together ({said}, in {where})"]
+    why = seen.why(heard)
     return Verdict(
         detector=name,
         question=_module(name).QUESTION,
         status="not_applicable",
-        cause="; ".join(filter(None, causes)),
-        fix=seen.remedy(heard) or "record what this question needs as labkit's README lists it, or run the lab again",
+        reason="own-names-do-not-go-together" if why else "does-not-go-together",
+        numbers={
+            "why": why,
+            "said": printable(f"{type(error).__name__}: {error}", most=200),
+            "file": last.filename.rpartition("/")[2],
+            "line": last.lineno,
+            "remedy": seen.remedy(heard) or said("record-what-is-needed"),
+        },
     )
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..record.schema import Run
-from ..words import plural
 from .reads.measures import Reads, dataset_size, different_samples, filling, sampler_padding
 from .verdict import Verdict
 
@@ -177,9 +176,9 @@ def unless_contents_change(verdict: Verdict, run: Run) -> Verdict:
     return replace(
         verdict,
         status="inconclusive",
-        cause=f"{different:,} different contents were read of {plural(size, 'sample')}: a sample is not the same each time "
-        "(augmentation, padding to a batch), and hashes of the content do not show it again",
-        fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
+        reason="contents-change",
+        numbers={"different": different, "samples": size},
+        notes=(),
     )
 
 
@@ -190,9 +189,9 @@ def unless_ids_are_doubtful(verdict: Verdict, seen: Reads) -> Verdict:
     return replace(
         verdict,
         status="inconclusive",
-        cause="ranks read the same ids, but never the same content under one: the ids may number each rank's own part of "
-        "the data, or the content changes each time (augmentation)",
-        fix="give each sample of the whole data an id of its own, the same on all ranks, and run 2 epochs",
+        reason="ids-are-doubtful",
+        numbers={},
+        notes=(),
         waste=None,
     )
 

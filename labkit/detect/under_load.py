@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..record.load import heaviest
 from ..record.quantity import Quantity
 from ..record.schema import Record, Run
+from .catalogue import said
 from .verdict import Verdict
 
 MOST = 0.8
@@ -50,5 +51,5 @@ def said_with(verdict: Verdict, record: Record) -> Verdict:
     if load is None or not load.matters or verdict.status == "not_applicable":
         return verdict
     evidence = {**verdict.evidence, "other_programs": Quantity(f"{load.during:.1f} of {load.cores}", "cores meanwhile")}
-    cause = f"{verdict.cause}; {load.said} meanwhile" if verdict.status == "inconclusive" else verdict.cause
-    return replace(verdict, evidence=evidence, cause=cause)
+    meanwhile = (said("other-programs-meanwhile", used=load.during, cores=load.cores),)
+    return replace(verdict, evidence=evidence, notes=verdict.notes + (meanwhile if verdict.status == "inconclusive" else ()))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from ..record.quantity import Quantity
 from ..showing import as_html
+from .catalogue import Said, reason, written
 
 Status = Literal["found", "clear", "inconclusive", "not_applicable"]
 STATUSES: tuple[Status, ...] = ("found", "clear", "inconclusive", "not_applicable")
@@ -22,21 +23,38 @@ class Verdict:
         question: what it asks.
         status: `found` and `clear` are answers; `inconclusive` says what could hide the effect and what to run instead;
             `not_applicable` says what the record lacks.
+        reason: the key of what it says; the catalogue holds the texts.
+        numbers: what stands in them.
         evidence: the numbers it rests on.
-        cause: one sentence: what is wrong, or why there is no answer.
-        fix: one sentence a person can act on; empty where there is nothing to do.
         where: file:line, where known.
         waste: the share of device time that the pitfall costs, where it has one.
+        notes: what follows the cause, in order; each text begins with what parts it from the one before.
+        in_script: whether what it advises is for a script of one's own, which has no variants and no `--set`.
     """
 
     detector: str
     question: str
     status: Status
+    reason: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Quantity] = field(default_factory=dict)
-    cause: str = ""
-    fix: str = ""
     where: str | None = None
     waste: float | None = None
+    notes: tuple[Said, ...] = ()
+    in_script: bool = False
+
+    @property
+    def cause(self) -> str:
+        """One sentence: what is wrong, or why there is no answer."""
+        return written(reason(self.reason).cause, self.numbers) + "".join(map(str, self.notes)) if self.reason else ""
+
+    @property
+    def fix(self) -> str:
+        """One sentence a person can act on; empty where there is nothing to do."""
+        if not self.reason:
+            return ""
+        told = reason(self.reason)
+        return written(told.script if self.in_script and told.script else told.fix, self.numbers)
 
     def __str__(self) -> str:
         lines = [f"{self.status.upper().replace('_', ' ')}  {self.detector}: {self.question}"]
@@ -54,10 +72,40 @@ class Verdict:
 
 
 def answering(detector: str, question: str) -> Callable[..., Verdict]:
-    """A maker of one detector's verdicts: `answer(status, evidence, cause=…, fix=…, where=…, waste=…)`."""
+    """A maker of one detector's verdicts: `answer(status, reason, evidence, where=…, waste=…, **numbers)`.
 
-    def answer(status: Status, evidence: Mapping[str, Quantity] | None = None, **texts) -> Verdict:
-        return Verdict(detector=detector, question=question, status=status, evidence=evidence or {}, **texts)
+    Args of the maker:
+        status: the answer.
+        reason: the key of what it says, in a catalogue.
+        evidence: the numbers it rests on.
+        where: file:line, where known.
+        waste: the share of device time that it costs.
+        numbers: what stands in the reason's texts, by name.
+    """
+
+    def answer(
+        status: Status,
+        reason: str | Mapping[str, Quantity] | None = None,
+        evidence: Mapping[str, Quantity] | None = None,
+        *,
+        where: str | None = None,
+        waste: float | None = None,
+        **numbers: Any,
+    ) -> Verdict:
+        if not isinstance(reason, str):  # texts given in words, until each topic has its catalogue
+            reason, evidence = "in-words", evidence or reason
+            fix = numbers.get("fix", "")
+            numbers = {"cause": numbers.get("cause", ""), "fix": fix, "script": getattr(fix, "script", fix)}
+        return Verdict(
+            detector=detector,
+            question=question,
+            status=status,
+            reason=reason,
+            numbers=numbers,
+            evidence=evidence or {},
+            where=where,
+            waste=waste,
+        )
 
     return answer
 
@@ -73,11 +121,6 @@ def either(*, lab: str, script: str) -> str:
     text = _Either(lab)
     text.script = script
     return text
-
-
-def for_script(verdict: Verdict) -> Verdict:
-    """The verdict with the fix that suits a script."""
-    return replace(verdict, fix=verdict.fix.script) if isinstance(verdict.fix, _Either) else verdict
 
 
 class Verdicts(tuple[Verdict, ...]):

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.schema import Record
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .measures import Attempt, attempts, of_step
 
 NAME = "local-disk"
 QUESTION = "Are checkpoints lost together with a node?"
 _answer = answering(NAME, QUESTION)
-
-FIX = (
-    "write checkpoints to storage that every node sees and that outlives each of them; a copy on the node's own disk is for "
-    "a quick restart, never the only one"
-)
 
 
 def detect(record: Record) -> Verdict:
@@ -26,11 +21,7 @@ def detect(record: Record) -> Verdict:
     found = attempts(run)
     saved = {rank for attempt in found for rank, _ in attempt.events("save")}
     if not saved:
-        return _answer(
-            "not_applicable",
-            cause="the program recorded no saves",
-            fix="record each with probe.event('save', of_step=…, path=…)",
-        )
+        return _answer("not_applicable", "no-saves-recorded")
     lost, loads, could_lose = _lost(found)
     evidence = {
         "ranks_that_save": Quantity(len(saved)),
@@ -40,36 +31,12 @@ def detect(record: Record) -> Verdict:
     }
     where = str(run.fact("keeper_where", "")) or None
     if lost:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"rank {', '.join(map(str, lost))} had saved, and after the restart found nothing: the checkpoint went "
-            "with the node's disk, and one rank's loss is everybody's",
-            fix=FIX,
-            where=where,
-        )
+        return _answer("found", "checkpoint-lost-with-its-node", evidence, where=where, ranks=lost)
     if loads == 0:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="no rank was started again after a save",
-            fix=either(
-                lab="kill a rank after the first save, with its node's disk (Fault(kind='lose-node', …))",
-                script="start again on another node after the first save, and record what is loaded: probe.event('load', …)",
-            ),
-        )
+        return _answer("inconclusive", "no-restart-after-a-save", evidence)
     if len(_paths(found)) > 1 and not could_lose:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="each rank keeps its checkpoints at a path of its own, and no node was lost: whether they outlive a node "
-            "this run does not show",
-            fix=either(
-                lab="lose a node on purpose (Fault(kind='lose-node', …)), or keep checkpoints on shared storage",
-                script="start again on another node on purpose, or keep checkpoints on shared storage",
-            ),
-        )
-    return _answer("clear", evidence, cause="after each restart every rank found what had been saved")
+        return _answer("inconclusive", "paths-apart-and-no-node-lost", evidence)
+    return _answer("clear", "every-rank-found-its-checkpoint", evidence)
 
 
 def _lost(found: list[Attempt]) -> tuple[list[int], int, bool]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 from ...record.quantity import Quantity
 from ...record.schema import Run
-from ...words import plural
+from ..catalogue import Said, said
 from ..verdict import Verdict
 from .measures import Reads, every_epoch
 
@@ -58,12 +58,10 @@ def over_epochs(judged: Sequence[Judged]) -> Verdict:
     clear = [one for one in judged if one.verdict.status == "clear"]
     inner = [one for one in judged[1:-1] if isinstance(one.verdict, TooShort)]
     if open_ or inner or not clear:
-        said = (open_ or inner or judged)[0]
-        return _with(said.verdict, _where_of(judged, open_ or inner) if clear else "", {})
+        one = (open_ or inner or judged)[0]
+        return _with(one.verdict, _where_of(judged, open_ or inner) if clear else (), {})
     unseen = [one.seen.label for one in judged if one not in clear]
-    note = (
-        f"; {' and '.join(unseen)} {'was' if len(unseen) == 1 else 'were'} cut short and cannot be judged" if unseen else ""
-    )
+    note = (said("part-cut-short" if len(unseen) == 1 else "parts-cut-short", parts=unseen),) if unseen else ()
     evidence = {"epochs_judged": Quantity(len(clear), f"of {len(judged)}")} if len(judged) > 1 else {}
     return _with(clear[0].verdict, note, evidence)
 
@@ -92,23 +90,23 @@ def _waste(judged: Sequence[Judged], found: Sequence[Judged]) -> float:
     return sum((one.verdict.waste or 0.0) * one.seen.total for one in found) / total
 
 
-def _where_of(judged: Sequence[Judged], these: Sequence[Judged]) -> str:
+def _where_of(judged: Sequence[Judged], these: Sequence[Judged]) -> tuple[Said, ...]:
     """In which epochs something holds, as the end of a sentence."""
-    noun, several = _nouns(judged)
     if not these or len(judged) == 1:
-        return ""
+        return ()
+    parts = _parts(judged)
     if len(these) == len(judged):
-        return f", in all {plural(len(judged), noun, several)}"
+        return (said(f"in-all-{parts}", parts=len(judged)),)
     first = these[0]
     last_in_a_row = judged[judged.index(first) :]
-    begin = f"from {first.seen.label} on" if len(last_in_a_row) == len(these) > 1 else f"first in {first.seen.label}"
-    return f", {begin}: in {len(these)} of {plural(len(judged), noun, several)}"
+    begins = "from" if len(last_in_a_row) == len(these) > 1 else "first-in"
+    return (said(f"{begins}-{parts}", first=first.seen.label, found=len(these), parts=len(judged)),)
 
 
-def _nouns(judged: Sequence[Judged]) -> tuple[str, str]:
+def _parts(judged: Sequence[Judged]) -> str:
     if judged[0].seen.stretch:
-        return "stretch", "stretches"
-    return ("pass", "passes") if any(one.seen.part is not None for one in judged) else ("epoch", "epochs")
+        return "stretches"
+    return "passes" if any(one.seen.part is not None for one in judged) else "epochs"
 
 
 def _without_borders(judged: list[Judged]) -> list[Judged]:
@@ -123,10 +121,10 @@ def _without_borders(judged: list[Judged]) -> list[Judged]:
     return [one for at, one in enumerate(judged) if not bad(at) or bad(at - 1) or bad(at + 1)] or judged
 
 
-def _with(verdict: Verdict, more: str, evidence: dict[str, Quantity]) -> Verdict:
+def _with(verdict: Verdict, more: tuple[Said, ...], evidence: dict[str, Quantity]) -> Verdict:
     """The verdict as a plain one, with an ending to its cause and more evidence."""
     told = _plain(verdict)
-    return Verdict(**{**told, "cause": told["cause"] + more, "evidence": {**verdict.evidence, **evidence}})
+    return Verdict(**{**told, "notes": verdict.notes + more, "evidence": {**verdict.evidence, **evidence}})
 
 
 def _plain(verdict: Verdict) -> dict:

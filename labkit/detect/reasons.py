@@ -1,0 +1,19 @@
+"""Texts that detectors of several topics share."""
+
+from __future__ import annotations
+
+from .catalogue import Reason
+
+REASONS = {
+    "in-words": Reason("{cause}", "{fix}", "{script}"),
+    # what follows the cause of a verdict that noise leaves open
+    "other-programs-meanwhile": Reason("; other programs used {used:.1f} of {cores:plural core/cores} meanwhile"),
+    # a record that a detector cannot make sense of
+    "own-names": Reason("{why}, so it was not counted", "{remedy}"),
+    "own-names-and-more": Reason("{why}, so it was not counted", "{remedy}; {fix}"),
+    "does-not-go-together": Reason("what was recorded does not go together ({said}, in {file}:{line})", "{remedy}"),
+    "own-names-do-not-go-together": Reason(
+        "{why}; what was recorded does not go together ({said}, in {file}:{line})", "{remedy}"
+    ),
+    "record-what-is-needed": Reason("record what this question needs as labkit's README lists it, or run the lab again"),
+}
