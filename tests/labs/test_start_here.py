@@ -12,7 +12,7 @@ from torch.utils.benchmark import Timer
 
 import labkit
 from labkit.bench import bench
-from labkit.detect.survey.survey import link_fit, link_repeats, operations
+from labkit.detect.survey.repeats import link_fit, link_repeats, operations
 from labkit.errors import RecordError, UnknownName, UsageError
 from labkit.labs.start_here.programs import message_sizes
 from labkit.labs.start_here.storage import open_past_the_cache

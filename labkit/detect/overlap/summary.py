@@ -11,7 +11,7 @@ from ...record.schema import Record, Run, Source
 from ...theory.ceilings import MIN_SIZES, LinkFit, fit_link
 from ...theory.overlap_model import Gradients, Link, Predicted, predict
 from ..spread import median_interval
-from ..survey.survey import link_repeats
+from ..survey.repeats import link_repeats
 from .measures import (
     Exposure,
     alone_steps,

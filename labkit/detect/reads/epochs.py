@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...record.schema import RankLog, Run, Step
-from .reads import Key, Reads
+from .epoch_reads import Key, Reads
 
 ENDLESS = 1.5
 """An epoch that no loader ended, and in which ranks read this many times the data, is a run that counts no epochs."""
@@ -40,8 +40,8 @@ def epochs(run: Run, name: str = "train") -> list[int]:
     return sorted({step.epoch for log in run.ranks for step in log.steps if name in step.digests})
 
 
-def sharers(run: Run) -> list[list[RankLog]]:
-    """Ranks by the share of the data that each was to read: one list a share.
+def model_parallel_groups(run: Run) -> list[list[RankLog]]:
+    """Ranks by the share of the data that each was to read: one list for each share.
 
     A rank has a share of its own unless the program declared `data_rank`, as it does where a group of ranks holds one model
     together (tensor, pipeline or context parallelism) and is to read the same.
@@ -55,8 +55,8 @@ def sharers(run: Run) -> list[list[RankLog]]:
 def every_epoch(run: Run, name: str = "train") -> tuple[Epoch, ...]:
     """What every rank read in each epoch; by ids, where all steps have them and nothing contradicts them.
 
-    Of ranks that share a `data_rank` the first stands for all: see `sharers`. A run is walked over once, and what was found
-    is kept with it.
+    Of ranks that share a `data_rank` the first stands for all: see `model_parallel_groups`. A run is walked over once, and
+    what was found is kept with it.
     """
     kept = vars(run).setdefault("every_epoch", {})
     if name not in kept:
@@ -91,7 +91,7 @@ def different_samples(run: Run, name: str = "train") -> int:
     return len(np.unique(_joined((step.digests.get(name, []) for log in run.ranks for step in log.steps), np.uint64)))
 
 
-def strangers(run: Run, name: str = "train") -> list[tuple[RankLog, int]]:
+def ranks_off_their_group(run: Run, name: str = "train") -> list[tuple[RankLog, int]]:
     """Ranks that do not read, step by step, what the first rank of their own share reads, and in which epoch that begins."""
 
     def read(log: RankLog) -> list[tuple[int, list[int]]]:
@@ -99,7 +99,7 @@ def strangers(run: Run, name: str = "train") -> list[tuple[RankLog, int]]:
         return [(step.epoch, (step.ids if name in step.ids else step.digests)[name]) for step in steps]
 
     found = []
-    for first, *others in sharers(run):
+    for first, *others in model_parallel_groups(run):
         for log in others:
             pairs = zip(read(log), read(first), strict=False)
             apart = next((epoch for (epoch, own), (_, other) in pairs if own != other), None)
@@ -108,7 +108,7 @@ def strangers(run: Run, name: str = "train") -> list[tuple[RankLog, int]]:
 
 
 def _logs(run: Run) -> list[RankLog]:
-    return [share[0] for share in sharers(run)]
+    return [share[0] for share in model_parallel_groups(run)]
 
 
 def _every_epoch(run: Run, name: str) -> tuple[Epoch, ...]:

@@ -7,10 +7,19 @@ import numpy as np
 from ...record.quantity import Quantity
 from ...record.schema import Record
 from ..runs import comm_share, weights_equal, weights_gap
-from .epochs import dataset_size, different_samples, epochs, every_epoch, first_epoch, reads, sharers, strangers
+from .epoch_reads import Key, Reads
+from .epochs import (
+    dataset_size,
+    different_samples,
+    epochs,
+    every_epoch,
+    first_epoch,
+    model_parallel_groups,
+    ranks_off_their_group,
+    reads,
+)
 from .leak import validation_leak
 from .orders import order_repeats
-from .reads import Key, Reads
 
 __all__ = [  # what is asked of here and made elsewhere
     "Key",
@@ -21,10 +30,10 @@ __all__ = [  # what is asked of here and made elsewhere
     "epochs",
     "every_epoch",
     "first_epoch",
+    "model_parallel_groups",
     "order_repeats",
+    "ranks_off_their_group",
     "reads",
-    "sharers",
-    "strangers",
 ]
 
 

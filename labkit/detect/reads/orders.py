@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from ...record.schema import Run
+from .epoch_reads import Reads
 from .epochs import every_epoch
-from .reads import Reads
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,9 +38,9 @@ from .measures import (
     every_epoch,
     expected_unique_share,
     filling,
+    model_parallel_groups,
+    ranks_off_their_group,
     sampler_padding,
-    sharers,
-    strangers,
 )
 from .over_epochs import Judged, TooShort, judge_each, over_epochs, too_short
 
@@ -72,7 +72,7 @@ def _judge(run: Run) -> Verdict:
             cause="the program recorded no samples",
             fix="record each batch with probe.samples(name, batch) or read it through probe.batches(loader)",
         )
-    apart = strangers(run)
+    apart = ranks_off_their_group(run)
     if apart:
         return _of_strangers(run, apart)
     if read[0].world_size == 1:
@@ -88,7 +88,7 @@ class _OfRun:
         self._size = dataset_size(run)
         self._batch = run.fact("batch_size")
         self._where = str(run.fact("loader_where", "")) or None
-        self._ranks = [share[0].head.rank for share in sharers(run)]
+        self._ranks = [share[0].head.rank for share in model_parallel_groups(run)]
         self._parts = [part for epoch in every_epoch(run) for part in epoch.parts]
 
     @cached_property

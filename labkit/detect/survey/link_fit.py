@@ -11,7 +11,7 @@ from ...record.schema import Record
 from ...theory.ceilings import MIN_SIZES, timing
 from ..under_load import is_heavy
 from ..verdict import Verdict, answering
-from .survey import link_fit, link_repeats
+from .repeats import link_fit, link_repeats
 
 NAME = "link-fit"
 QUESTION = "Can an all-reduce be predicted from one latency and one bandwidth here?"

@@ -10,7 +10,8 @@ from ...record.baseline import GIGA, MICRO, quantities
 from ...record.quantity import Quantity
 from ...record.schema import Record, Source
 from ...theory.ceilings import LinkFit
-from .survey import baseline_of, link_fit, operations
+from .baseline import baseline_of
+from .repeats import link_fit, operations
 
 
 def survey_measures(record: Record) -> dict[str, Quantity]:

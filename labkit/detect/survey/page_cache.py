@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...record.quantity import Quantity
 from ...record.schema import Record
 from ..verdict import Verdict, answering
-from .survey import operations
+from .repeats import operations
 
 NAME = "page-cache"
 QUESTION = "Was it storage that was read, and not memory?"

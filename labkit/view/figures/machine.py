@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...detect.runs import names_of
-from ...detect.survey.survey import Operation, baseline_of, launches, link_fit, link_repeats, operations
+from ...detect.survey.baseline import baseline_of
+from ...detect.survey.repeats import Operation, launches, link_fit, link_repeats, operations
 from ...errors import UsageError
 from ...record.baseline import Baseline
 from ...record.schema import Record

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from labkit.detect.survey.survey import baseline_of
+from labkit.detect.survey.baseline import baseline_of
 from labkit.detect.utilisation import busy_not_useful, flop_convention, utilisation
 from labkit.detect.utilisation.measures import mfu_measures
 from labkit.record.load import Load

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from labkit.detect.survey.baseline import baseline_of
 from labkit.detect.survey.measures import invariants, survey_measures
-from labkit.detect.survey.survey import baseline_of, launches, link_fit, link_repeats, operations
+from labkit.detect.survey.repeats import launches, link_fit, link_repeats, operations
 from labkit.record.baseline import quantities
 
 from ..surveys import ALPHA_S, BYTES_PER_S, COPY, RATES, SIZES, launch_runs, link_run, storage_run, survey

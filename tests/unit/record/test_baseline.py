@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from labkit.detect.survey.survey import baseline_of
+from labkit.detect.survey.baseline import baseline_of
 from labkit.errors import RecordError
 from labkit.record import store
 from labkit.record.baseline import NoBaseline, baseline_file, read_baseline, reason_to_set_aside, write_baseline

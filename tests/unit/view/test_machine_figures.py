@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from labkit.bench import labs_here
-from labkit.detect.survey.survey import baseline_of, link_fit
+from labkit.detect.survey.baseline import baseline_of
+from labkit.detect.survey.repeats import link_fit
 from labkit.errors import UnknownName, UsageError
 from labkit.theory.ceilings import crossover_bytes
 from labkit.view.calculators import LinkCalculator, RooflineCalculator
