@@ -1,10 +1,10 @@
 """What a program gives to collectives, seen as it is dispatched: operation, bytes, group; from these, what a rank sends.
 
 A TorchDispatchMode sees every collective that goes through torch's dispatcher: those of DistributedDataParallel's reducer,
-ZeroRedundancyOptimizer, FSDP2, HSDP and DeepSpeed alike. Bytes are weighted by what the ring algorithm of an operation makes
-a rank send, as a mean over the group's W ranks (Thakur, Rabenseifner, Gropp 2005): 2(W-1)/W of the tensor for an all-reduce,
-(W-1)/W of the whole for an all-gather, a reduce-scatter, an all-to-all, a broadcast and a reduce. What a backend then does
-is another question: gloo's reduce-scatter is an all-reduce inside. Only the interface's counters know that.
+ZeroRedundancyOptimizer, FSDP2, HSDP, DTensor and DeepSpeed alike. Bytes are weighted by what the ring algorithm of an
+operation makes a rank send, as a mean over the group's W ranks (Thakur, Rabenseifner, Gropp 2005): 2(W-1)/W of the tensor
+for an all-reduce, (W-1)/W of the whole for an all-gather, a reduce-scatter, an all-to-all, a broadcast and a reduce. What a
+backend then does is another question: gloo's reduce-scatter is an all-reduce inside. Only an interface's counters know it.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ class CollectiveCounter(TorchDispatchMode):
         self._on_collective = on_collective
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(hasattr(kind, "_local_tensor") for kind in types):
+            return NotImplemented  # a DTensor's: it calls the operations of its parts, and its collectives, by itself
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         namespace, _, name = func.name().partition("::")
