@@ -16,21 +16,10 @@ import msgspec
 import xxhash
 
 from .schema import Event, Head, RankLog, Run, Span, Step
+from .vocabulary import INSTANTS
 
 ONE_CLOCK_NS = 5_000_000_000
 """Of records that name no clock: stamps of the barrier that are less apart than this are of one machine."""
-
-INSTANTS = frozenset(
-    {
-        "backward_start_ns",
-        "backward_computed_ns",
-        "backward_end_ns",
-        "bucket_ready_ns",
-        "bucket_end_ns",
-        "param_ready_ns",
-    }
-)
-"""Series of a step that hold times of the clock."""
 
 
 def clock_id() -> str:
@@ -51,7 +40,7 @@ def one_clock(run: Run) -> bool:
 
     Where an older record names none, stamps of the common barrier that are close together tell.
     """
-    named = [_named(log.head) for log in run.ranks]
+    named = [log.head.clock for log in run.ranks]
     if all(named):
         return len(set(named)) == 1
     stamps = [log.head.barrier_ns for log in run.ranks]
@@ -82,13 +71,8 @@ def on_one_clock(run: Run) -> Run:
     )
 
 
-def _named(head: Head) -> str:
-    """The clock that a head names; "" in older records, unless a watched DDP module told it."""
-    return head.clock or str(head.facts.get("clock_id", ""))
-
-
 def _clock_of(head: Head) -> str:
-    return _named(head) or f"of rank {head.rank}"
+    return head.clock or f"of rank {head.rank}"
 
 
 def _shifted(log: RankLog, by: int) -> RankLog:

@@ -8,7 +8,7 @@ each step:
     series   a number a bucket: bucket_index, bucket_bytes, bucket_params, bucket_pass, bucket_ready_ns, bucket_end_ns;
              a number a backward pass: sync_at_forward, sync_at_backward, reductions, backward_start_ns,
              backward_computed_ns, backward_end_ns, and unused_params if unused ones are looked for
-    counts   forwards, backwards, reductions, all_reduce, all_reduce_bytes, optimizer_steps
+    counts   forwards, backwards, reductions, all_reduce, all_reduce_bytes, updates
 
 torch is imported where it is needed, so that records can be read without it.
 """
@@ -312,7 +312,7 @@ class DDPWatch:
         if not self._probe.in_step:
             return
         self._span("optimizer", "compute", self._forward_start, _now())
-        self._probe.count("optimizer_steps")
+        self._probe.count("updates")
         self._end_own_step()
 
     def _end_own_step(self) -> None:

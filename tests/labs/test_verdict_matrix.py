@@ -10,6 +10,7 @@ import labkit
 from labkit import detect, labs
 from labkit.detect.verdict import Verdict
 from labkit.record.load import heaviest
+from labkit.record.unknown_names import unknown_names
 
 TRIES = 3
 """How often a fault that shows in times is made again where other programs hid it."""
@@ -63,6 +64,7 @@ def test_every_detector_says_of_a_variant_what_the_table_allows(records_of_the_s
     record = record_of(records_of_the_session, slug, variant)
     verdicts = [detect.ask(name, record) for name in detect.names()]
     assert not offences(slug, variant, verdicts)
+    assert not unknown_names(record)
 
 
 @pytest.mark.ranks

@@ -82,7 +82,7 @@ def _judge(run: Run, seen: Exposure, source: Source | None) -> Verdict:
     avoidable = np.maximum(0, seen.exposed_s - np.maximum(0, seen.comm_s - seen.backward_s)) / seen.step_s
     share, saved = float(np.median(seen.comm_s / seen.step_s)), float(np.median(avoidable))
     evidence = _evidence(run, seen, hidden, avoidable, source)
-    where = str(run.fact("wrapped_where", "")) or None
+    where = str(run.fact("wrap_where", "")) or None
     if share < FEW:
         return _answer(
             "inconclusive",

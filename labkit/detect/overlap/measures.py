@@ -124,7 +124,7 @@ def by_update(steps: list[tuple[Step, ...]]) -> list[list[tuple[Step, ...]]]:
 
     Each step by itself where no optimizer was watched; micro-batches after its last step are left out.
     """
-    ends = [any(of_ranks[0].counts.get(name) for name in ("optimizer_steps", "scaler_steps")) for of_ranks in steps]
+    ends = [any(of_ranks[0].counts.get(name) for name in ("updates", "scaler_steps")) for of_ranks in steps]
     if not any(ends):
         return [[of_ranks] for of_ranks in steps]
     cuts = [0, *(place + 1 for place, end in enumerate(ends) if end)]
@@ -288,7 +288,7 @@ def reductions(run: Run) -> Reductions | None:
 
 def _per_update(steps: list[Step], name: str) -> float:
     """A counter's sum over some steps, for each step of the optimizer in them."""
-    total, steps_taken = (sum(step.counts.get(what, 0) for step in steps) for what in (name, "optimizer_steps"))
+    total, steps_taken = (sum(step.counts.get(what, 0) for step in steps) for what in (name, "updates"))
     return total / max(1, steps_taken)
 
 

@@ -56,5 +56,5 @@ def detect(record: Record) -> Verdict:
         cause=f"find_unused_parameters is set, and in {watched} every parameter was used: each step walks "
         "the graph and reduces a list of what was used, for nothing",
         fix="leave find_unused_parameters out; should a later step skip a layer after all, DDP says so with an error",
-        where=str(run.fact("wrapped_where", "")) or None,
+        where=str(run.fact("wrap_where", "")) or None,
     )

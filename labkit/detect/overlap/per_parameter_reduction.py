@@ -54,7 +54,7 @@ def detect(record: Record) -> Verdict:
         cause=f"{len(sizes)} collectives reduce {params} parameters, one each, half of them of {int(np.median(sizes)):,} "
         "bytes or less: each costs a latency, however small",
         fix="let DDP reduce in buckets" if by_hand else "leave bucket_cap_mb at several parameters' size, 1 MiB or more",
-        where=str(run.fact("gradients_where" if by_hand else "wrapped_where", "")) or None,
+        where=str(run.fact("gradients_where" if by_hand else "wrap_where", "")) or None,
     )
 
 

@@ -89,7 +89,7 @@ def _none_seen(run: Run) -> Verdict:
 def weights_are_fp32(record: Record) -> bool:
     """Whether the weights take as many bytes as the reference's, so that their format is not what loses updates."""
     own, reference = memory_of(record.run), memory_of(record.runs["reference"])
-    return bool(own and reference and own.fields.get("weights_bytes") == reference.fields.get("weights_bytes"))
+    return bool(own and reference and own["weights_bytes"] == reference["weights_bytes"])
 
 
 def _in_which_weights(record: Record) -> str:

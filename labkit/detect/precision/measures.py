@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...record.schema import Event, Run, Step
+from ...record.schema import Run, Step
+from ...record.vocabulary import LOWEST_EXPONENT
 from ...theory.formats import NumberFormat
 from ..loss import SMOOTHED
 from ..runs import train_steps
 
-LOWEST_EXPONENT = -160
-"""The power of two that the first entry of `gradient_exponents` counts."""
+_MEMORY = {"weights_bytes": "parameters", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer_state"}
+"""Measure -> category of what a rank keeps."""
 
 LAST = SMOOTHED
 """Steps whose mean is called the final loss: the end of the line that is drawn."""
@@ -251,7 +252,8 @@ def share_below(run: Run, form: NumberFormat) -> float | None:
     return float(counts[powers < lowest - 1].sum() / counts.sum())
 
 
-def memory_of(run: Run) -> Event | None:
-    """What the run's weights, gradients and optimizer state take; None where it was not recorded."""
+def memory_of(run: Run) -> dict[str, int] | None:
+    """What weights, gradients and optimizer state take at the first update, by the measure's name; None if not recorded."""
     events = run.ranks[0].events if run.ranks else ()
-    return next((event for event in events if event.name == "memory" and "weights_bytes" in event.fields), None)
+    kept = next((e.fields for e in events if e.name == "memory" and e.fields.get("instant") == "first_update"), None)
+    return None if kept is None else {name: int(kept.get(category, 0)) for name, category in _MEMORY.items()}

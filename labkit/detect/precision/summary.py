@@ -67,7 +67,4 @@ def _shares(name: str, own: np.ndarray, reference: np.ndarray, unit: str) -> dic
 
 
 def _memory(run: Run) -> dict[str, Quantity]:
-    event = memory_of(run)
-    if event is None:
-        return {}
-    return {name: Quantity(int(value), "bytes") for name, value in event.fields.items()}
+    return {name: Quantity(num_bytes, "bytes") for name, num_bytes in (memory_of(run) or {}).items()}

@@ -149,7 +149,7 @@ def wire(run: Run) -> Wire | None:
     events = [event.fields for log in first_of_host.values() for event in _events(log, "wire")]
     if not events or len(events) != len(first_of_host):
         return None
-    links = [float(e["link_sent_bytes"]) / float(e["steps"]) for e in events]
+    links = [float(e["wire_sent_bytes"]) / float(e["steps"]) for e in events]
     inside = [float(e["inside_bytes"]) / float(e["steps"]) for e in events]
     return Wire((sum(links) + sum(inside)) / run.world_size, sum(links) / len(links))
 

@@ -134,7 +134,7 @@ def _declare(context: RankContext, config: Config, shape: GPTShape, model: nn.Mo
     counted, executed = _counts(context.task, shape)
     context.probe.declare(
         matmul_params=shape.matmul_params,
-        params=sum(parameter.numel() for parameter in model.parameters()),
+        num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         layers=shape.layers,
         hidden=shape.hidden,
         seq=shape.seq,

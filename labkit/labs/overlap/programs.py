@@ -198,7 +198,7 @@ def _step(
     with probe.span("optimizer"):
         optimizer.step()
         optimizer.zero_grad()
-    probe.count("optimizer_steps")
+    probe.count("updates")
     if alone:
         probe.count("alone")
     after = context.wire_bytes() if before else None
@@ -299,7 +299,7 @@ def _declare(context: RankContext, task: Task, warm_up: int) -> None:
     context.probe.declare(
         warm_up=warm_up,
         batch_size=task.config.batch,
-        wrapped_where=_where(task.program.wrap),
+        wrap_where=_where(task.program.wrap),
         gradients_where=_where(task.program.gradients),
     )
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...detect.precision.measures import LOWEST_EXPONENT
 from ...record.probe import Probe
+from ...record.vocabulary import LOWEST_EXPONENT
 from .loops import cross_entropy
 
 HIGHEST_EXPONENT = 130
@@ -113,9 +113,10 @@ class Watch:
         state = [t for s in optimizer.state.values() for t in s.values() if torch.is_tensor(t)]
         self.probe.event(
             "memory",
-            weights_bytes=_bytes(self._parameters),
-            gradients_bytes=_bytes(p.grad for p in self._parameters if p.grad is not None),
-            optimizer_bytes=_bytes(state),
+            instant="first_update",
+            parameters=_bytes(self._parameters),
+            gradients=_bytes(p.grad for p in self._parameters if p.grad is not None),
+            optimizer_state=_bytes(state),
         )
 
     def _check_forward(self) -> None:

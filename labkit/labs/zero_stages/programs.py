@@ -251,8 +251,8 @@ def _report_wire(context: RankContext, before: tuple[tuple[int, int], tuple[int,
         context.probe.event(
             "wire",
             steps=steps,
-            link_received_bytes=after[0][0] - before[0][0],
-            link_sent_bytes=after[0][1] - before[0][1],
+            wire_received_bytes=after[0][0] - before[0][0],
+            wire_sent_bytes=after[0][1] - before[0][1],
             inside_bytes=after[1][1] - before[1][1],
         )
 

@@ -1,5 +1,7 @@
 """Records about overlap made of plain numbers: what each rank computes and sends, in milliseconds."""
 
+import msgspec
+
 from labkit.record.schema import Event, RankLog, Record, Run, Span, Step
 
 from ..builders import head, record_of
@@ -24,7 +26,7 @@ def at(step: Step, start_ms: float) -> Step:
 def ddp_step(number, *, forward=100, backward=200, buckets=((200, 260),), sizes=None, params=None, late=0.0, sync=(1, 1),
              passes=1, length=None, alone=0, unused=None):  # fmt: skip
     """One step of one rank: `passes` times forward and backward, with buckets (ready, arrived) ms after backward begins."""
-    found, series, counts = [], {}, {"backwards": passes, "optimizer_steps": 1, "reductions": 0, "all_reduce": 0}
+    found, series, counts = [], {}, {"backwards": passes, "updates": 1, "reductions": 0, "all_reduce": 0}
     now = 0.0
     for number_of_pass in range(passes):
         begin, computed = now + forward, now + forward + backward + late
@@ -60,7 +62,7 @@ def ddp_step(number, *, forward=100, backward=200, buckets=((200, 260),), sizes=
 def run_of(steps_of_ranks, *, digests=None, events=(), **facts) -> Run:
     """A run; steps follow each other. Facts are what every rank's program and module say of themselves."""
     world_size = len(steps_of_ranks)
-    said = {"warm_up": 0, "clock_id": "one", "ddp_params": 4, "ddp_gradient_bytes": 4000, "ddp_find_unused": False} | facts
+    said = {"warm_up": 0, "ddp_params": 4, "ddp_gradient_bytes": 4000, "ddp_find_unused": False} | facts
     logs = []
     for rank, steps in enumerate(steps_of_ranks):
         placed, start = [], 0.0
@@ -68,7 +70,8 @@ def run_of(steps_of_ranks, *, digests=None, events=(), **facts) -> Run:
             placed.append(at(step, start))
             start += 1000
         weights = {} if digests is None else {"weights": digests[rank]}
-        logs.append(RankLog(head(rank, world_size, **said), tuple(placed), tuple(events), digests=weights))
+        own = msgspec.structs.replace(head(rank, world_size, **said), clock="one")
+        logs.append(RankLog(own, tuple(placed), tuple(events), digests=weights))
     return Run("variant", tuple(logs), 1.0)
 
 

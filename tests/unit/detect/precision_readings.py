@@ -48,4 +48,5 @@ def timed(own_ms, fp32_ms) -> list[Event]:
 
 
 def memory(weights: int) -> Event:
-    return Event("memory", 0, 0, {"weights_bytes": weights, "gradients_bytes": weights, "optimizer_bytes": 0})
+    kept = {"parameters": weights, "gradients": weights, "optimizer_state": 0}
+    return Event("memory", 0, 0, {"instant": "first_update", **kept})

@@ -39,7 +39,7 @@ def status(name, steps_of_ranks, **how) -> str:
 
 def test_one_bucket_after_the_backward_pass_is_found_with_its_waste():
     large = same_on(2, buckets=ONE_BUCKET, sizes=[2**24])
-    found = verdict("exposed-communication", record(large, wrapped_where="file.py:3"))
+    found = verdict("exposed-communication", record(large, wrap_where="file.py:3"))
     assert found.status == "found" and found.where == "file.py:3"
     assert found.waste == pytest.approx(200 / 500)
     assert "one bucket holds all" in found.cause and "bucket_cap_mb" in found.fix
@@ -124,7 +124,7 @@ def micro_batches(reducing: str, updates: int = 4) -> list[list[Step]]:
         place = number % len(reducing)
         did = int(reducing[place])
         made = ddp_step(number, buckets=((200, 260),) if did else (), sync=(did, did))
-        counts = dict(made.counts) | {"optimizer_steps": int(place == len(reducing) - 1)}
+        counts = dict(made.counts) | {"updates": int(place == len(reducing) - 1)}
         steps.append(msgspec.structs.replace(made, counts=counts, series=dict(made.series) | {"pass_reduced": [did]}))
     return [steps, steps]
 
@@ -149,7 +149,7 @@ def test_a_last_micro_batch_that_stays_on_its_rank_is_found_by_the_weights():
 
 def test_an_optimizer_that_steps_after_each_pass_accumulates_nothing():
     steps = same_on(2, passes=4)
-    each = [[msgspec.structs.replace(s, counts=dict(s.counts) | {"optimizer_steps": 4}) for s in of] for of in steps]
+    each = [[msgspec.structs.replace(s, counts=dict(s.counts) | {"updates": 4}) for s in of] for of in steps]
     assert status("missing-no-sync", each) == "not_applicable"
 
 
@@ -256,8 +256,7 @@ def test_ranks_of_several_machines_are_compared_by_their_barrier():
         )
         for s in own.steps
     )
-    facts = own.head.facts | {"clock_id": "another"}
-    head = msgspec.structs.replace(own.head, barrier_ns=own.head.barrier_ns + ahead, facts=facts)
+    head = msgspec.structs.replace(own.head, barrier_ns=own.head.barrier_ns + ahead, clock="another")
     moved = msgspec.structs.replace(own, head=head, steps=shifted)
     run = on_one_clock(msgspec.structs.replace(found.run, ranks=(found.run.ranks[0], moved)))
     judged = verdict("late-rank", record_of(run))

@@ -54,14 +54,6 @@ def test_older_records_name_no_clock_and_stamps_of_one_machine_lie_close_togethe
     assert starts(clocks.on_one_clock(far)) == [100, 105]
 
 
-def test_a_clock_that_an_older_record_names_in_its_facts_counts():
-    def named(log, clock):
-        return msgspec.structs.replace(log, head=msgspec.structs.replace(log.head, facts={"clock_id": clock}))
-
-    run = Run("variant", (named(log_of(0, 100), "a"), named(log_of(1, 105, barrier=3), "b")), 1.0)
-    assert starts(clocks.on_one_clock(run)) == [100, 102]
-
-
 def test_probes_of_one_machine_name_one_clock_and_a_record_is_read_as_it_was_stamped(tmp_path):
     for rank, barrier in enumerate((0, 6_400_000)):
         with Probe(tmp_path / f"rank-{rank:05d}.jsonl", rank=rank, world_size=2, barrier_ns=barrier) as probe:
