@@ -142,7 +142,7 @@ class Lab:
                 "machine's own; give keep=no (--set keep=no) to see what such a link gives, or leave hosts, link and "
                 "latency out"
             )
-        plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks, request.seed)
+        plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks)
         if place is not None and any(plan.faults or plan.max_restarts for plan in plans):
             raise UsageError(
                 f"{self.spec.slug} kills its ranks and starts them again, which under torchrun is torchrun's to do; "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..errors import UnknownName, UsageError
 from .settings import configure
@@ -43,6 +44,20 @@ class Store:
     items: Callable[[], bytes]
     item_bytes: int
     emulate: bool = False
+
+
+ConfigT = TypeVar("ConfigT")
+
+
+@dataclass(frozen=True)
+class TaskFor(Generic[ConfigT]):
+    """What the ranks of one launch do: the base of a lab's `Task`, which adds what its launches differ in.
+
+    Attributes:
+        config: of the run.
+    """
+
+    config: ConfigT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +136,7 @@ class LabSpec:
         config: a frozen dataclass whose fields carry `help`, and `low`, `high` or `choices`, as metadata.
         variants: the first is the default.
         detectors: which questions are asked of a record, the lab's own first.
-        plan: (variant name or the learner's function, config, ranks, seed) -> the launches that the record needs.
+        plan: (variant name or the learner's function, config, ranks) -> the launches that the record needs.
         exercise: what the learner writes.
         measures: from a record to its measures, by name.
         source: from a variant's name to the source that a lesson shows of it.
@@ -148,7 +163,7 @@ class LabSpec:
     config: type
     variants: tuple[Variant, ...]
     detectors: tuple[str, ...]
-    plan: Callable[[Any, Any, int, int], list[RunPlan]]
+    plan: Callable[[Any, Any, int], list[RunPlan]]
     exercise: Exercise
     measures: Callable[[Any], dict[str, Any]]
     source: Callable[[str], str]
@@ -191,7 +206,7 @@ class LabSpec:
         return configure(self.config, {**variant.defaults, **settings})
 
 
-def later(where: str, package: str) -> Callable[..., Any]:
+def lazy(where: str, package: str) -> Callable[..., Any]:
     """The function that `where` names ("...record.measures:data_measures"), its module loaded at the first call.
 
     So a lab is listed without what it needs to run.
@@ -200,9 +215,29 @@ def later(where: str, package: str) -> Callable[..., Any]:
         where: a module, with the dots of an import from `package`, a colon, and the function's name.
         package: the lab's `__name__`.
     """
-    module, _, name = where.partition(":")
 
     def call(*arguments: Any) -> Any:
-        return getattr(importlib.import_module(module, package), name)(*arguments)
+        return _named(where, package)(*arguments)
 
     return call
+
+
+def source_of(where: str, package: str) -> Callable[[str], str]:
+    """A lab's `source`: what a table holds under a variant's name, as it is written.
+
+    Args:
+        where: as for `lazy`, of a mapping from variants to functions, classes, modules or text; several in a tuple.
+        package: the lab's `__name__`.
+    """
+
+    def source(variant: str) -> str:
+        held = _named(where, package)[variant]
+        parts = held if isinstance(held, tuple) else (held,)
+        return "\n\n".join(part if isinstance(part, str) else inspect.getsource(part) for part in parts)
+
+    return source
+
+
+def _named(where: str, package: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(importlib.import_module(module, package), name)

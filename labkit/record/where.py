@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TRAVELLED = "<dynamic-code>"  # what cloudpickle calls the file of a function that it carries by value
@@ -25,3 +28,14 @@ def short_path(file: str, origin: str = "") -> str:
     if path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd()).as_posix()
     return file
+
+
+def where_written(written: Callable[..., Any] | type | None) -> str:
+    """file:line of a function or a class, to point at; empty for what has none, such as a built-in."""
+    try:
+        if inspect.isclass(written):
+            return f"{short_path(inspect.getfile(written))}:{inspect.getsourcelines(written)[1]}"
+    except (OSError, TypeError):
+        return ""
+    code = getattr(written, "__code__", None)
+    return f"{short_path(code.co_filename)}:{code.co_firstlineno}" if code else ""

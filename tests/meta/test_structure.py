@@ -77,7 +77,7 @@ def imports_of(path: Path) -> set[str]:
             if module.split(".")[0] == "labkit":
                 is_package = (ROOT / module.replace(".", "/")).is_dir()
                 found |= {f"{module}.{alias.name}" for alias in node.names} if is_package else {module}
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "later":
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("lazy", "source_of"):
             where = ast.literal_eval(node.args[0]).partition(":")[0]  # loaded at the first call
             found.add(absolute(len(where) - len(where.lstrip(".")), where.lstrip(".")))
     return {name.removeprefix("labkit.") for name in found if name != "labkit"}

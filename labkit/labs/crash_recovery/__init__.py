@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ...theory.departures import STATES
-from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 KILLS = ("rank", "save", "all", "node", "none")
@@ -76,13 +74,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record: the variant with its crash, and the run that nothing interrupts."""
-    from . import programs
-
-    return programs.plan(variant, config, ranks)
-
-
 SPEC = LabSpec(
     number=8,
     slug="crash-recovery",
@@ -94,9 +85,9 @@ SPEC = LabSpec(
     config=Config,
     variants=VARIANTS,
     detectors=("lost-work", "resume-departs", "single-path", "local-disk", "checkpoint-interval"),
-    plan=plan,
-    measures=later("...detect.crash.measures:crash_measures", __name__),
-    source=later(".programs:source", __name__),
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.crash.measures:crash_measures", __name__),
+    source=source_of(".keepers:KEEPERS", __name__),
     figures=("crash-timeline", "departure", "ablation", "goodput"),
     controls=("kill", "kill_step", "kill_rank", "interval", "num_samples"),
     exact_measures=("restarts", "lost_steps", "resumed_at", "departs_at", "weights_equal_uninterrupted"),
@@ -110,6 +101,6 @@ SPEC = LabSpec(
             "first is loaded before the loader starts, the second after it."
         ),
         signature="class MyTraining(Training):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +11,15 @@ from typing import Any
 from ...errors import UsageError
 from ...ranks.context import RankContext
 from ...ranks.faults import Fault
-from ...record.where import short_path
-from ..spec import RunPlan
+from ...record.where import where_written
+from ..spec import RunPlan, TaskFor
 from . import Config
 from .keepers import KEEPERS, Ablated, Full, Keeper, Nothing
 from .training import Training
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What the ranks of one launch do.
 
     Attributes:
@@ -30,7 +29,6 @@ class Task:
         storage_of: the launch whose checkpoints this one uses; its own if empty.
     """
 
-    config: Config
     keeper: type[Keeper]
     training: type[Training] = Training
     storage_of: str = ""
@@ -135,18 +133,8 @@ def train(context: RankContext) -> None:
         global_batch=task.config.global_batch,
         mtbf_s=task.config.mtbf_s,
         rank_draws=task.config.augment or task.config.dropout > 0,
-        keeper_where=_where_written(task.keeper),
+        keeper_where=where_written(task.keeper),
     )
     training.run(keeper)
     if context.local_disk.exists():
         shutil.rmtree(context.local_disk)
-
-
-def _where_written(keeper: type[Keeper]) -> str:
-    lines, first = inspect.getsourcelines(keeper)
-    return f"{short_path(inspect.getfile(keeper))}:{first}" if lines else ""
-
-
-def source(name: str) -> str:
-    """The source of a variant's keeper, as the notebook shows it."""
-    return inspect.getsource(KEEPERS[name])

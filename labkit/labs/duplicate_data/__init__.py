@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -46,13 +44,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record: the variant on `ranks` ranks, then one process to compare it with."""
-    from . import programs
-
-    return programs.plan(variant, config, ranks)
-
-
 SPEC = LabSpec(
     number=3,
     slug="duplicate-data",
@@ -64,9 +55,9 @@ SPEC = LabSpec(
     config=Config,
     variants=VARIANTS,
     detectors=("rank-duplicates", "worker-duplicates", "coverage", "order", "validation-leak"),
-    plan=plan,
-    measures=later("...detect.reads.measures:data_measures", __name__),
-    source=later(".programs:source", __name__),
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.reads.measures:data_measures", __name__),
+    source=source_of(".programs:LOADERS", __name__),
     figures=("who-read-what", "coverage", "timeline", "loss"),
     controls=("batch", "num_samples"),
     exact_measures=("samples_per_epoch", "unique_samples", "copies_max", "padding", "order_repeats"),
@@ -78,6 +69,6 @@ SPEC = LabSpec(
             "each epoch, whatever the size of the data."
         ),
         signature="def my_loader(data, rank, world_size, batch, seed, epoch):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

@@ -6,7 +6,6 @@ between the variants, and what the exercise asks for.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset, random_split
 
 from ...ranks.context import RankContext, worker_options
-from ...record.where import short_path
+from ...record.where import where_written
 from ...workloads.digits import Digits, DigitStream
 from ...workloads.loop import keep_weights, train, wrap_ddp
 from ...workloads.models import build
-from ..spec import RunPlan
+from ..spec import RunPlan, TaskFor
 from . import Config
 
 Loader = Callable[..., Iterable]
@@ -97,10 +96,9 @@ def _split(data: Dataset, val_share: float, split: torch.Generator) -> tuple[Dat
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What the ranks of one launch do."""
 
-    config: Config
     loader: Loader
     split: Callable[..., tuple[Dataset, Dataset]]
     stand_for: int = 1
@@ -188,12 +186,6 @@ def _declare(context: RankContext, training: Dataset) -> None:
     )
 
 
-def where_written(function: Loader) -> str:
-    """file:line of a function, to point at."""
-    code = getattr(function, "__code__", None)
-    return f"{short_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
-
-
 def _train(context: RankContext, model: Any, loader_of_epoch: Callable[[int], Iterable], validation: Dataset) -> None:
     config: Config = context.task.config
     steps = _count_steps(loader_of_epoch(0)) * config.epochs
@@ -229,8 +221,3 @@ def _count_steps(loader: Iterable) -> int:
         return len(loader)  # pyright: ignore[reportArgumentType]
     except TypeError:
         return 0
-
-
-def source(name: str) -> str:
-    """The source of a variant's loader, as the notebook shows it."""
-    return inspect.getsource(LOADERS[name])

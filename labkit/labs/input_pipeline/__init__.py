@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -65,13 +63,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record: the variant, and what it is compared with."""
-    from . import programs
-
-    return programs.plan(variant, config, ranks)
-
-
 SPEC = LabSpec(
     number=7,
     slug="input-pipeline",
@@ -83,13 +74,13 @@ SPEC = LabSpec(
     config=Config,
     variants=VARIANTS,
     detectors=("starved-input", "cross-process-lock", "saturated-store", "needless-workers"),
-    plan=plan,
-    measures=later("...detect.input.measures:input_measures", __name__),
-    source=later(".programs:source", __name__),
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.input.measures:input_measures", __name__),
+    source=source_of(".programs:LOADERS", __name__),
     figures=("saw-tooth", "data-beside-compute", "speed-up", "store-rate", "timeline", "loss"),
     controls=("prep", "prep_ms", "compute_ms", "workers", "prefetch", "num_samples", "batch", "store_mbit"),
     timed_detectors=("starved-input", "cross-process-lock", "saturated-store", "needless-workers"),
-    invariants=later("...detect.input.measures:input_invariants", __name__),
+    invariants=lazy("...detect.input.measures:input_invariants", __name__),
     simulated=("the device: a step waits until compute_ms are over, so that ranks do not compete for this machine's cores",),
     needs_gpu=("copies from pinned memory", "decoding on the device"),
     exercise=Exercise(
@@ -99,6 +90,6 @@ SPEC = LabSpec(
             "is one pass over it, and `set_epoch` of its sampler is called for you."
         ),
         signature="def my_loader(data, rank, world_size, batch, seed):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

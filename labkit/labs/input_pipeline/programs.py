@@ -6,7 +6,6 @@ the variants, and what the exercise asks for.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 import threading
@@ -22,7 +21,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from ...errors import UsageError
 from ...ranks.context import RankContext, worker_options
-from ...record.where import short_path
+from ...record.where import where_written
 from ...workloads.digits import Digits
 from ...workloads.loop import keep_weights, train, wrap_ddp
 from ...workloads.models import build
@@ -37,7 +36,7 @@ from ...workloads.scans import (
     scan_bytes,
     sleep_until,
 )
-from ..spec import RunPlan, Store
+from ..spec import RunPlan, Store, TaskFor
 from . import Config
 
 Loader = Callable[..., Iterable]
@@ -100,14 +99,13 @@ STORE_BYTES = 10**9
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What the ranks of one launch do.
 
     Attributes:
         dummy: whether to train on one ready batch again and again.
     """
 
-    config: Config
     loader: Loader
     dummy: bool = False
 
@@ -254,20 +252,9 @@ def _declare(context: RankContext, loader: Any, data: Any) -> None:
     )
 
 
-def where_written(function: Loader) -> str:
-    """file:line of a function, to point at."""
-    code = getattr(function, "__code__", None)
-    return f"{short_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
-
-
 def _steps(loader: Any) -> int:
     """Steps of one epoch; 0 where a loader cannot say."""
     try:
         return len(loader)
     except TypeError:
         return 0
-
-
-def source(name: str) -> str:
-    """The source of a variant's loader, as the notebook shows it."""
-    return inspect.getsource(LOADERS[name])

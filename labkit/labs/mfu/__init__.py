@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Capture, Exercise, LabSpec, Variant, lazy, setting, source_of
 
 TUNED = {"batch": 4, "attention": "sdpa", "recompute": False, "data": "real", "data_wait_ms": 0.0}
 """The tuned end of the ladder; precision and compilation stay as the reader set them, for they do not pay everywhere."""
@@ -54,17 +52,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record: the variant, the ceiling, the tuned end; one process each."""
-    from ...errors import UsageError
-    from . import programs
-
-    if callable(variant):
-        raise UsageError("mfu runs its own variants; give one by name")
-    programs.shape_of(config)
-    return programs.plan(variant, config, ranks)
-
-
 BILLION = {"layers": 20, "hidden": 2048, "heads": 16, "seq": 2048, "steps": 10, "precision": "bf16"}
 """A model of 1.0e9 matmul weights, for a GPU."""
 
@@ -90,9 +77,9 @@ SPEC = LabSpec(
     config=Config,
     variants=VARIANTS,
     detectors=("utilisation", "busy-not-useful", "flop-convention"),
-    plan=plan,
-    measures=later("...detect.utilisation.measures:mfu_measures", __name__),
-    source=later(".programs:source", __name__),
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.utilisation.measures:mfu_measures", __name__),
+    source=source_of(".programs:SHOWN", __name__),
     timed_detectors=("utilisation", "busy-not-useful"),
     captures=CAPTURES,
     needs_gpu=("fused attention kernels", "torch.compile where it pays", "a model of 1e9 weights", "tensor cores"),
@@ -104,6 +91,6 @@ SPEC = LabSpec(
             "and gives the right value."
         ),
         signature="def my_answers(case):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,8 +21,8 @@ from ...watch.processor import ProcessorTime, Took
 from ...watch.updates import watch_updates
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
-from ..spec import RunPlan
-from . import TUNED, Config
+from ..spec import RunPlan, TaskFor
+from . import TUNED, VARIANTS, Config
 
 WARM_UP = 1
 CEILING_SIZE = {"cpu": 1024, "cuda": 8192}
@@ -31,16 +30,18 @@ CEILING_S = 0.3
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What the one rank does."""
 
-    config: Config
     count: bool = True
     """Whether to count FLOPs too; a run that only serves to compare speeds need not."""
 
 
-def plan(variant: str, config: Config, ranks: int) -> list[RunPlan]:
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[RunPlan]:
     """The run under study, the measured ceiling in its precision, and the tuned end of the ladder to compare with."""
+    if callable(variant):
+        raise UsageError("mfu runs its own variants; give one by name")
+    shape_of(config)
     if ranks != 1:
         raise UsageError(f"mfu measures one device: ranks must be 1; given {ranks}")
     program = spin if variant == "busy-not-useful" else train_gpt
@@ -231,13 +232,6 @@ def find_ceiling(context: RankContext) -> None:
         context.probe.end_step()
 
 
-def source(variant: str) -> str:
-    """The source that a lesson shows: how attention is written, before and after."""
-    if variant == "broken":
-        return _NAIVE
-    return _FUSED if variant == "fixed" else inspect.getsource(GPT)
-
-
 _NAIVE = """\
 scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 future = torch.ones(seq, seq, dtype=torch.bool).triu(1)
@@ -248,3 +242,6 @@ _FUSED = """\
 mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
 batch = 4
 """
+
+SHOWN = {variant.name: GPT for variant in VARIANTS} | {"broken": _NAIVE, "fixed": _FUSED}
+"""By variant: what a lesson shows of it. How attention is written before and after, else the model."""

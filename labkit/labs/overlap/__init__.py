@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ...errors import UsageError
-from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,40 +55,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record: the variant, then its computing and its communication alone."""
-    if callable(variant):
-        raise UsageError(
-            "this lab's exercise asks for a bucket size, which lab.check measures; to run with one of yours: "
-            "lab.run('fixed', bucket_mb=2.0)"
-        )
-    if config.batch < config.micro_batches:
-        raise UsageError(
-            f"batch {config.batch} cannot be split into {config.micro_batches} micro-batches; give batch a value of at "
-            "least micro_batches"
-        )
-    sweep_sizes(config)
-    from . import programs
-
-    return programs.plan(variant, config, ranks)
-
-
-def sweep_sizes(config: Config) -> list[float]:
-    """The bucket sizes that were asked for, in MiB; empty where the lab chooses.
-
-    Raises:
-        UsageError: what is no list of sizes.
-    """
-    words = [word.strip() for word in config.sweep_mb.split(",") if word.strip()]
-    try:
-        sizes = [float(word) for word in words]
-    except ValueError:
-        sizes = [-1.0]
-    if not all(0 <= size <= 1e5 for size in sizes):
-        raise UsageError(f"sweep_mb must be sizes in MiB from 0 to 1e5, as in sweep_mb=0.5,1,2; given {config.sweep_mb!r}")
-    return list(dict.fromkeys(sizes))
-
-
 SPEC = LabSpec(
     number=5,
     slug="overlap",
@@ -113,9 +76,9 @@ SPEC = LabSpec(
         "late-rank",
     ),
     timed_detectors=("exposed-communication", "late-rank"),
-    plan=plan,
-    measures=later("...detect.overlap.summary:overlap_measures", __name__),
-    source=later(".programs:source", __name__),
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.overlap.summary:overlap_measures", __name__),
+    source=source_of(".programs:SHOWN", __name__),
     figures=("compute-over-comm", "compute-over-comm-run", "exposure", "bucket-sweep"),
     controls=("bucket_mb", "micro_batches", "layers", "width", "batch", "steps"),
     exact_measures=("micro_batches", "reductions", "collectives_per_reduction", "gradient_bytes", "weights_equal_on_ranks"),
@@ -127,6 +90,6 @@ SPEC = LabSpec(
             "bucket_cap_mb in MiB so that the step is within 5 % of the best."
         ),
         signature="def my_bucket_mb(gradients, link):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

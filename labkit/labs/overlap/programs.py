@@ -5,7 +5,6 @@ A variant is two functions: how the model is wrapped, and how the gradients of a
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +15,15 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+from ...errors import UsageError
 from ...ranks.context import RankContext
 from ...record.probe import Probe
-from ...record.where import short_path
+from ...record.where import where_written
 from ...theory.overlap_model import MIB, caps_to_try
 from ...watch.ddp import watch_ddp
 from ...workloads.loop import keep_weights
-from ..spec import RunPlan
-from . import Config, sweep_sizes
+from ..spec import RunPlan, TaskFor
+from . import Config
 from .workload import Batches, build_model, loss_of, micro_batches
 
 ONE_A_PARAMETER = 1 / MIB
@@ -114,23 +114,52 @@ PROGRAMS = {
     "fixed": Program(small_buckets, each_pass_reduces),
 }
 
+SHOWN = {name: (program.wrap, program.gradients) for name, program in PROGRAMS.items()}
+"""By variant: what a lesson shows of it."""
+
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What the ranks of one launch do."""
 
-    config: Config
     program: Program
 
 
-def plan(variant: str, config: Config, ranks: int) -> list[RunPlan]:
+def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[RunPlan]:
     """The variant's launch, and one of its link alone; computing alone is measured in turn with the variant's steps."""
+    if callable(variant):
+        raise UsageError(
+            "this lab's exercise asks for a bucket size, which lab.check measures; to run with one of yours: "
+            "lab.run('fixed', bucket_mb=2.0)"
+        )
+    if config.batch < config.micro_batches:
+        raise UsageError(
+            f"batch {config.batch} cannot be split into {config.micro_batches} micro-batches; give batch a value of at "
+            "least micro_batches"
+        )
+    sweep_sizes(config)
     task = Task(config, PROGRAMS[variant])
     program = sweep if variant == "bucket-sweep" else train
     plans = [RunPlan(role="variant", program=program, task=task, ranks=ranks)]
     if config.parts_alone and ranks > 1:
         plans.append(RunPlan(role="link", program=communicate_alone, task=task, ranks=ranks))
     return plans
+
+
+def sweep_sizes(config: Config) -> list[float]:
+    """The bucket sizes that were asked for, in MiB; empty where the lab chooses.
+
+    Raises:
+        UsageError: what is no list of sizes.
+    """
+    words = [word.strip() for word in config.sweep_mb.split(",") if word.strip()]
+    try:
+        sizes = [float(word) for word in words]
+    except ValueError:
+        sizes = [-1.0]
+    if not all(0 <= size <= 1e5 for size in sizes):
+        raise UsageError(f"sweep_mb must be sizes in MiB from 0 to 1e5, as in sweep_mb=0.5,1,2; given {config.sweep_mb!r}")
+    return list(dict.fromkeys(sizes))
 
 
 def train(context: RankContext) -> None:
@@ -299,16 +328,6 @@ def _declare(context: RankContext, task: Task, warm_up: int) -> None:
     context.probe.declare(
         warm_up=warm_up,
         batch_size=task.config.batch,
-        wrap_where=_where(task.program.wrap),
-        gradients_where=_where(task.program.gradients),
+        wrap_where=where_written(task.program.wrap),
+        gradients_where=where_written(task.program.gradients),
     )
-
-
-def _where(function: Callable) -> str:
-    return f"{short_path(function.__code__.co_filename)}:{function.__code__.co_firstlineno}"
-
-
-def source(name: str) -> str:
-    """The source of a variant, as the notebook shows it."""
-    program = PROGRAMS[name]
-    return inspect.getsource(program.wrap) + "\n\n" + inspect.getsource(program.gradients)

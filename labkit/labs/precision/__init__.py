@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ...errors import UsageError
-from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,18 +65,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record: the variant in one process, then fp32 on the same batches from the same weights."""
-    if ranks != 1:
-        raise UsageError(
-            f"precision studies one process; given {ranks} ranks; give --ranks 1 or leave it out (each of several ranks "
-            "would show the same; lab 03 and later ones study several)"
-        )
-    from . import programs
-
-    return programs.plan(variant, config)
-
-
 SPEC = LabSpec(
     number=1,
     slug="precision",
@@ -101,9 +86,9 @@ SPEC = LabSpec(
     ),
     timed_detectors=("precision-speed",),
     needs_gpu=("the variant tf32", "what matrix units of a GPU gain in 16 bits"),
-    plan=plan,
-    measures=later("...detect.precision.summary:precision_measures", __name__),
-    source=later(".loops:source", __name__),
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.precision.summary:precision_measures", __name__),
+    source=source_of(".loops:LOOPS", __name__),
     figures=("loss-beside-fp32", "gradient-range", "zeros-and-scale", "precision-speed"),
     controls=("model", "optimizer", "lr", "loss_weight"),
     exact_measures=(
@@ -122,6 +107,6 @@ SPEC = LabSpec(
             "torch.amp.GradScaler for this device; `batches` gives (inputs, targets)."
         ),
         signature="def my_loop(model, optimizer, scaler, batches, device, config):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

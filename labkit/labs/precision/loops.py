@@ -7,14 +7,11 @@ device's type and the configuration. It trains until the batches end.
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-
-from ...record.where import short_path
 
 if TYPE_CHECKING:
     from . import Config
@@ -161,14 +158,3 @@ def tf32_products() -> Iterator[None]:
     finally:
         torch.set_float32_matmul_precision(before)
         torch.backends.cudnn.allow_tf32 = convolutions
-
-
-def where_written(loop: Loop) -> str:
-    """file:line of a loop, to point at."""
-    code = getattr(loop, "__code__", None)
-    return f"{short_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
-
-
-def source(name: str) -> str:
-    """The source of a variant's loop, as the notebook shows it."""
-    return inspect.getsource(LOOPS[name])

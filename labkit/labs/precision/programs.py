@@ -6,50 +6,52 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
 
 from ...errors import UsageError
 from ...ranks.context import RankContext
+from ...record.where import where_written
 from ...workloads.digits import Digits
 from ...workloads.loop import keep_weights
 from ...workloads.models import build
-from ..spec import RunPlan
-from .loops import IN_FP16, LOOPS, Loop, where_written
+from ..spec import RunPlan, TaskFor
+from . import Config
+from .loops import IN_FP16, LOOPS, Loop
 from .watch import Watch, WatchedScaler
-
-if TYPE_CHECKING:
-    from . import Config
 
 TEXT_LENGTH = 64
 TEXT_BATCHES = 28
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What one launch does.
 
     Attributes:
-        config: the lab's.
         name: the variant's, or that of a learner's function.
         loop: trains.
         timed: whether its speed is measured too.
     """
 
-    config: Config
     name: str
     loop: Loop
     timed: bool
 
 
-def plan(variant: str | Loop, config: Config) -> list[RunPlan]:
+def plan(variant: str | Loop, config: Config, ranks: int) -> list[RunPlan]:
     """The variant's launch, then the reference's: fp32 with the same batches, initial weights and settings.
 
     Raises:
-        UsageError: a variant that this machine cannot run, or could not in a sensible time.
+        UsageError: several ranks; a variant that this machine cannot run, or could not in a sensible time.
     """
+    if ranks != 1:
+        raise UsageError(
+            f"precision studies one process; given {ranks} ranks; give --ranks 1 or leave it out (each of several ranks "
+            "would show the same; lab 03 and later ones study several)"
+        )
     name, loop = (variant, LOOPS[variant]) if isinstance(variant, str) else ("yours", variant)
     refuse(name, config.model, "cuda" if torch.cuda.device_count() else "cpu")
     reference = Task(config, "fp32", LOOPS["fp32"], timed=False)

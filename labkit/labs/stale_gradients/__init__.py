@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ..spec import Capture, Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Capture, Exercise, LabSpec, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -86,13 +84,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record: the variant, what it is compared with, and its repeats."""
-    from . import programs
-
-    return programs.plan(variant, config, ranks)
-
-
 SPEC = LabSpec(
     number=4,
     slug="stale-gradients",
@@ -105,9 +96,9 @@ SPEC = LabSpec(
     config=Config,
     variants=VARIANTS,
     detectors=("stale-gradients", "repeatable", "straggler"),
-    plan=plan,
-    measures=later("...detect.staleness.measures:staleness_measures", __name__),
-    source=later(".programs:source", __name__),
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.staleness.measures:staleness_measures", __name__),
+    source=source_of(".programs:SHOWN", __name__),
     figures=("who-computed-on-what", "staleness", "loss-both-ways", "stability"),
     controls=("lr", "momentum", "straggler", "bound", "steps", "batch"),
     exact_measures=("pushes", "mean_staleness_as_derived", "weights_repeat"),
@@ -121,6 +112,6 @@ SPEC = LabSpec(
             "along the way is at most `sharpness`: as large as is still safe, from the theory."
         ),
         signature="def my_lr(workers, sharpness):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

@@ -6,7 +6,6 @@ it does with a gradient: push it to the server and go on with what comes back, o
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,18 +17,21 @@ from torch import nn
 from torch.utils.data import DistributedSampler
 
 from ...ranks.context import RankContext
-from ...record.where import short_path
+from ...record.where import where_written
 from ...theory.delay import stability_limit
 from ...workloads.digits import Digits
 from ...workloads.loop import keep_weights
 from ...workloads.models import build
-from ..spec import RunPlan
-from . import Config
+from ..spec import RunPlan, TaskFor
+from . import VARIANTS, Config
 from .curvature import Trail, sharpness_of_training
 from .server import ParameterServer, RemoteServer, Service, flat, split_like
 
 SAFETY = 0.8
 """Share of the stability limit that is taken where the theory picks the learning rate."""
+
+SYNCHRONOUS = ("fixed", "sync-straggler")
+"""Variants whose ranks wait for each other."""
 
 LearningRate = Callable[[int, float], float]
 """(workers, sharpness) -> learning rate: what the exercise asks for."""
@@ -53,7 +55,7 @@ def synchronous(worker, optimizer, steps):
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What the ranks of one launch do.
 
     Attributes:
@@ -64,7 +66,6 @@ class Task:
         pick: the learner's function, in place of theory.
     """
 
-    config: Config
     loop: Callable[..., None]
     delay_for: int
     stand_for: int = 1
@@ -77,7 +78,7 @@ def plan(variant: str | LearningRate, config: Config, ranks: int) -> list[RunPla
     An asynchronous variant is compared with a synchronous run of equal settings and equally many samples, straggler and
     all; a synchronous one with a single process that takes the large batch.
     """
-    waits = variant in ("fixed", "sync-straggler")
+    waits = variant in SYNCHRONOUS
     delay_for = 1 if waits else ranks
     pick = variant if callable(variant) else None
     own = Task(config, synchronous if waits else asynchronous, delay_for, pick=pick)
@@ -112,7 +113,7 @@ def train(context: RankContext) -> None:
         batch_size=task.config.batch * task.stand_for,
         dataset_size=task.config.num_samples,
         straggler=task.config.straggler,
-        loop_where=_where(task.loop),
+        loop_where=where_written(task.loop),
     )
     if task.loop is synchronous:
         context.expect_steps(task.config.steps)
@@ -299,11 +300,5 @@ def _word(value: float) -> float | str:
     return value if value - value == 0 else repr(value)
 
 
-def _where(function: Callable[..., Any]) -> str:
-    code = function.__code__
-    return f"{short_path(code.co_filename)}:{code.co_firstlineno}"
-
-
-def source(name: str) -> str:
-    """The source of a variant's loop, as the notebook shows it."""
-    return inspect.getsource(synchronous if name in ("fixed", "sync-straggler") else asynchronous)
+SHOWN = {variant.name: synchronous if variant.name in SYNCHRONOUS else asynchronous for variant in VARIANTS}
+"""By variant: the loop that a lesson shows."""

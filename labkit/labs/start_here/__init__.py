@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ..spec import Exercise, LabSpec, RunPlan, later, setting
+from ..spec import Exercise, LabSpec, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,21 +24,6 @@ class Config:
     keep: str = setting("yes", "whether the result becomes the baseline of later labs", choices=("yes", "no"))
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a survey: the link on `ranks` ranks, launches of nothing, then one process for the rest."""
-    from . import programs
-
-    return programs.plan(config, ranks)
-
-
-def _source(_variant: str) -> str:
-    import inspect
-
-    from . import programs
-
-    return inspect.getsource(programs)
-
-
 SPEC = LabSpec(
     number=0,
     slug="start-here",
@@ -52,12 +35,12 @@ SPEC = LabSpec(
     config=Config,
     variants=(),
     detectors=("link-fit", "cores", "page-cache"),
-    plan=plan,
-    measures=later("...detect.survey.measures:survey_measures", __name__),
-    source=_source,
+    plan=lazy(".programs:plan", __name__),
+    measures=lazy("...detect.survey.measures:survey_measures", __name__),
+    source=source_of(".programs:SHOWN", __name__),
     figures=("roofline", "link", "bandwidths", "repeats"),
-    baseline=later("...detect.survey.baseline:baseline_of", __name__),
-    invariants=later("...detect.survey.measures:invariants", __name__),
+    baseline=lazy("...detect.survey.baseline:baseline_of", __name__),
+    invariants=lazy("...detect.survey.measures:invariants", __name__),
     needs_gpu=("tf32 products", "NCCL's link", "device memory's bandwidth"),
     simulated=("what the calculators predict for other sizes and numbers of ranks",),
     exercise=Exercise(
@@ -67,6 +50,6 @@ SPEC = LabSpec(
             "bandwidth cost the same."
         ),
         signature="def my_prediction(num_bytes, world_size, alpha_s, bytes_per_s):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import time
 from collections.abc import Callable
 
@@ -33,7 +34,7 @@ PATIENCE, PATIENCE_S = 3.0, 10.0
 WARM_UP = 2
 
 
-def plan(config: Config, ranks: int) -> list[RunPlan]:
+def plan(_survey: str, config: Config, ranks: int) -> list[RunPlan]:
     """The launches, those of a group first: under an outer launcher all ranks take part in these, then rank 0 goes on alone.
 
     The first launch may have to wait for the warm server; so those that are timed come after it.
@@ -137,3 +138,7 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter() - start
+
+
+SHOWN = {"survey": sys.modules[__name__]}
+"""All of this file: a survey has no variants."""

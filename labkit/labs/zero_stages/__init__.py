@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ...theory.strategies import STRATEGIES
-from ..spec import Exercise, LabSpec, RunPlan, Variant, later, setting
+from ..spec import Exercise, LabSpec, Variant, lazy, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +47,6 @@ VARIANTS = (
 )
 
 
-def plan(variant: str | Callable[..., Any], config: Config, ranks: int, seed: int) -> list[RunPlan]:
-    """The launches of a record."""
-    from . import plans
-
-    return plans.plan(variant, config, ranks)
-
-
 SPEC = LabSpec(
     number=6,
     slug="zero-stages",
@@ -70,10 +61,10 @@ SPEC = LabSpec(
     variants=VARIANTS,
     detectors=("wrong-stage", "optimizer-before-sharding", "per-rank-norm", "unequal-init"),
     timed_detectors=("wrong-stage",),
-    plan=plan,
-    measures=later("...detect.sharding.summary:zero_measures", __name__),
-    tables=later("...detect.sharding.summary:zero_tables", __name__),
-    source=later(".plans:source", __name__),
+    plan=lazy(".plans:plan", __name__),
+    measures=lazy("...detect.sharding.summary:zero_measures", __name__),
+    tables=lazy("...detect.sharding.summary:zero_tables", __name__),
+    source=lazy(".plans:source", __name__),
     figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
     controls=("layers", "hidden", "steps", "room"),
     exact_measures=(
@@ -91,6 +82,6 @@ SPEC = LabSpec(
             "fits: 0 for plain data parallelism, 1, 2 or 3 for ZeRO, or None where none fits."
         ),
         signature="def my_stage(case):",
-        check=later(".exercise:check", __name__),
+        check=lazy(".exercise:check", __name__),
     ),
 )

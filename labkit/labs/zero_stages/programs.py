@@ -12,11 +12,12 @@ import torch
 import torch.distributed as dist
 
 from ...ranks.context import RankContext
-from ...record.where import short_path
+from ...record.where import where_written
 from ...watch.memory import BUFFERS, bytes_alive
 from ...watch.traffic import CollectiveCounter, by_kind
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
+from ..spec import TaskFor
 from . import Config
 from .strategies import DEEPSPEED, TORCH, Place, Training, prepare
 
@@ -32,11 +33,10 @@ FAST_STEPS = 6
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskFor[Config]):
     """What the ranks of one launch do.
 
     Attributes:
-        config: the lab's configuration.
         strategy: how state is divided.
         stage: of ZeRO that it stands for, 0 for plain data parallelism, -1 for one process.
         room_bytes: memory of a device that the state has to fit into.
@@ -44,7 +44,6 @@ class Task:
         left_out: strategies that this record lacks, and why.
     """
 
-    config: Config
     strategy: str
     stage: int
     replicas: int = 1
@@ -122,9 +121,8 @@ def time_strategies(context: RankContext) -> None:
 def _declare(context: RankContext, model: GPT) -> None:
     task: Task = context.task
     parameters = list(model.parameters())
-    code = TORCH[task.strategy].__code__ if task.strategy in TORCH else None
     context.probe.declare(
-        wrap_where=f"{short_path(code.co_filename)}:{code.co_firstlineno}" if code else "",
+        wrap_where=where_written(TORCH.get(task.strategy)),
         strategy=task.strategy,
         stage=task.stage,
         replicas=task.replicas,

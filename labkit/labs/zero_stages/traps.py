@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from ...ranks.context import RankContext
-from ...record.where import short_path
+from ...record.where import where_written
 from ...watch.memory import account_of, bytes_alive
 from ..spec import RunPlan
 from .programs import Task, _declare, batches, loss_of, model_of, report_optimizer
@@ -115,8 +115,7 @@ def run_seeds_differ(context: RankContext) -> None:
 
 def _declare_trap(context: RankContext, model: Any, function: Any) -> None:
     _declare(context, model)
-    code = function.__code__
-    context.probe.declare(wrap_where=f"{short_path(code.co_filename)}:{code.co_firstlineno}")
+    context.probe.declare(wrap_where=where_written(function))
     dist.barrier()
 
 

@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch.utils.data import DistributedSampler, Subset
 
+from labkit.labs.duplicate_data import SPEC
 from labkit.labs.duplicate_data.exercise import _judge
-from labkit.labs.duplicate_data.programs import LOADERS, leaky_split, shared_split, source, where_written
+from labkit.labs.duplicate_data.programs import LOADERS, leaky_split, shared_split
 from labkit.labs.reading import Sizes
+from labkit.record.where import where_written
 
 RANKS = [1, 2, 3, 4]
 SIZED = [2, 3, 4, 5, 7, 16, 17, 30, 33, 61]
@@ -142,7 +144,7 @@ def test_shuffle_together_with_a_sampler_is_refused_by_torch():
 
 @pytest.mark.parametrize("name", LOADERS)
 def test_every_variant_shows_its_source_and_where_it_is_written(name):
-    assert source(name).startswith(f"def {LOADERS[name].__name__}(")
+    assert SPEC.source(name).startswith(f"def {LOADERS[name].__name__}(")
     assert where_written(LOADERS[name]).startswith("labkit/labs/duplicate_data/programs.py:")
 
 
