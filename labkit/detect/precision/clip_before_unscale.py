@@ -30,30 +30,20 @@ def detect(record: Record) -> Verdict:
     run = record.run
     clip_norm = run.fact("clip_norm", 0.0)
     if not isinstance(clip_norm, (int, float)) or not clip_norm > 0:
-        return _answer(
-            "not_applicable",
-            cause="the program declares no clipping",
-            fix="declare it with probe.declare(clip_norm=...), where it clips",
-        )
+        return _answer("not_applicable", "no-clipping-declared")
     if scaling(run) is None:
-        return _answer("not_applicable", cause="no gradient scaler is used, so gradients carry no scale")
+        return _answer("not_applicable", "no-scaler-in-use")
     kept = _norms_and_scales(run)
     if len(kept) < ENOUGH:
-        return _answer(
-            "inconclusive",
-            cause=f"only {len(kept)} updates with a norm and a scale of {SMALLEST_SCALE:g} or more were seen",
-            fix="run more steps; a scale near 1 hides the order",
-        )
+        return _answer("inconclusive", "too-few-scaled-norms", seen=len(kept), smallest=SMALLEST_SCALE)
     norms, scales = np.array(kept).T
     if float((norms > clip_norm * (1 + TOLERANCE)).mean()) > 1 - USUAL:
-        return _answer(
-            "inconclusive",
-            {"grad_norm": Quantity(float(np.median(norms)), "median"), "clip_norm": Quantity(float(clip_norm))},
-            cause="the recorded norms are larger than clip_norm: they are those before clipping, which clip_grad_norm_ "
-            "returns, and do not tell whether the scale was in them",
-            fix="record grad_norm in a hook of the optimizer, which sees what it takes: optimizer.register_step_pre_hook("
-            'lambda *_: probe.scalar("grad_norm", torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])))',
-        )
+        evidence = {"grad_norm": Quantity(float(np.median(norms)), "median"), "clip_norm": Quantity(float(clip_norm))}
+        return _answer("inconclusive", "norms-are-those-before-clipping", evidence)
+    return _judge(run, norms, scales, clip_norm)
+
+
+def _judge(run: Run, norms: np.ndarray, scales: np.ndarray, clip_norm: float) -> Verdict:
     share = norms * scales / clip_norm  # 1 where the scaled gradients were clipped
     at_the_wrong_norm = float((np.abs(share - 1) < TOLERANCE).mean())
     norm, scale = float(np.median(norms)), float(np.median(scales))
@@ -64,22 +54,11 @@ def detect(record: Record) -> Verdict:
         "norm_is_clip_norm_over_scale": Quantity(at_the_wrong_norm, "of updates"),
     }
     if at_the_wrong_norm >= USUAL:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"gradients come to the optimizer with a norm of {norm:.2g}, which is {clip_norm:g} divided by the scale "
-            f"of {scale:,.0f}: they were clipped before the scale was taken out",
-            fix="call scaler.unscale_(optimizer) after backward and before clip_grad_norm_",
-            where=str(run.fact("loop_where", "")) or None,
-        )
+        where = str(run.fact("loop_where", "")) or None
+        return _answer("found", "clipped-while-scaled", evidence, where=where, norm=norm, clip_norm=clip_norm, scale=scale)
     if float((share > 1 + TOLERANCE).mean()) >= USUAL:
-        return _answer("clear", evidence, cause="gradients are clipped, if at all, after the scale is taken out")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause="most gradients are smaller than either order would clip, or the two alternate",
-        fix="clip at a smaller norm, or run where gradients are larger",
-    )
+        return _answer("clear", "clipped-after-unscaling", evidence)
+    return _answer("inconclusive", "gradients-too-small-to-clip", evidence)
 
 
 def _norms_and_scales(run: Run) -> list[tuple[float, float]]:

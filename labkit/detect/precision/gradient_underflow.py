@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.schema import Record
-from ...words import plural
 from ..verdict import Verdict, answering
 from .measures import excess, scaling, updates_of, zero_shares
 
@@ -29,19 +28,11 @@ def detect(record: Record) -> Verdict:
     if not updates_of(run):
         return _no_updates(record)
     if reference is None or not updates_of(reference):
-        return _answer(
-            "not_applicable",
-            cause="there is no fp32 run to compare with, and ReLU and blank inputs make zeros in any precision",
-            fix="run the same steps in fp32 too, as the record's reference",
-        )
+        return _answer("not_applicable", "no-fp32-run-to-compare-zeros")
     found = excess(zero_shares(run), zero_shares(reference))
     if found is None or found.updates < ENOUGH:
-        count = found.updates if found else 0
-        return _answer(
-            "inconclusive",
-            cause=f"only {plural(count, 'update')} with finite gradients can be compared",
-            fix=f"run {ENOUGH} steps or more; where gradients are not finite, repair that first",
-        )
+        compared = found.updates if found else 0
+        return _answer("inconclusive", "too-few-finite-gradients", compared=compared, enough=ENOUGH)
     evidence = {
         "zero_gradients": Quantity(found.own, "of elements"),
         "zero_gradients_fp32": Quantity(found.reference, "of elements"),
@@ -51,28 +42,20 @@ def detect(record: Record) -> Verdict:
     if found.low > WORTH_SAYING:
         return _answer(
             "found",
+            "gradients-below-the-smallest-number",
             evidence,
-            cause=f"{found.own:.0%} of the gradient elements are exactly 0, in fp32 {found.reference:.0%}: "
-            f"{found.share:.0%} of what fp32 keeps lies below the smallest number of the 16-bit format",
-            fix="scale the loss with torch.amp.GradScaler (scale, step, update), or compute in bf16, which has fp32's range",
             where=str(run.fact("loop_where", "")) or None,
+            own=found.own,
+            fp32=found.reference,
+            lost=found.share,
         )
     if found.high < WORTH_SAYING:
-        return _answer("clear", evidence, cause=f"zeros are as frequent as in fp32, within {WORTH_SAYING:.0%}")
-    cause = f"zeros exceed fp32's by {found.share:.0%}, but from step to step the share varies as much"
-    return _answer("inconclusive", evidence, cause=cause, fix="run more steps")
+        return _answer("clear", "zeros-as-in-fp32", evidence, within=WORTH_SAYING)
+    return _answer("inconclusive", "zeros-vary-from-step-to-step", evidence, more=found.share)
 
 
 def _no_updates(record: Record) -> Verdict:
     scaler = scaling(record.run)
     if scaler is not None and scaler.skipped.all():
-        return _answer(
-            "inconclusive",
-            cause="the scaler skipped every step, so the optimizer took no gradient",
-            fix="see to the skipped steps first",
-        )
-    return _answer(
-        "not_applicable",
-        cause="the program recorded no gradients",
-        fix="record counts updates, gradient_elements and gradient_zeros as the optimizer steps",
-    )
+        return _answer("inconclusive", "every-step-was-skipped")
+    return _answer("not_applicable", "no-gradients-recorded")

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...record.quantity import Quantity
-from ...record.schema import Record
-from ...words import plural
-from ..verdict import Verdict, answering, either
+from ...record.schema import Record, Run
+from ..verdict import Verdict, answering
 from .measures import Speed, speed
 
 NAME = "precision-speed"
@@ -30,54 +29,26 @@ def detect(record: Record) -> Verdict:
     """Judge the repeats that the run under study timed."""
     run = record.run
     if run.fact("precision") == "fp32":
-        return _answer("not_applicable", cause="this is fp32, with which others are compared", fix="run another variant")
+        return _answer("not_applicable", "is-fp32-itself")
     times = speed(run)
     if times is None:
-        return _answer(
-            "not_applicable",
-            cause="no steps were timed beside fp32's",
-            fix=either(
-                lab=f"time them (--set repeats={max(9, ENOUGH)})",
-                script="time a few steps in either precision by turns, nine times, each with probe.event('timed', repeat=…, "
-                "loop='variant' or 'fp32', elapsed_ns=…, steps=…)",
-            ),
-        )
+        return _answer("not_applicable", "not-timed-beside-fp32")
+    return _judge(run, times, _evidence(record, times))
+
+
+def _judge(run: Run, times: Speed, evidence: dict[str, Quantity]) -> Verdict:
     low, high = times.interval
     ratio, repeats = float(np.median(times.ratios)), len(times.ratios)
-    evidence = _evidence(record, times)
     if repeats < ENOUGH:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"too few to tell a difference from noise: {plural(repeats, 'repeat')}",
-            fix=either(lab=f"time {ENOUGH} repeats or more (--set repeats=9)", script=f"time {ENOUGH} repeats or more"),
-        )
+        return _answer("inconclusive", "too-few-repeats-beside-fp32", evidence, repeats=repeats, enough=ENOUGH)
     if low > 1 and ratio > 1 + SAME:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"a step takes {ratio:.2f} times as long as in fp32 on this device: casting costs more than this model's "
-            "products gain, or the device has no units for this precision",
-            fix="use fp32 here, and measure again where the model or the device is another",
-            where=str(run.fact("loop_where", "")) or None,
-            waste=1 - 1 / ratio,
-        )
+        where = str(run.fact("loop_where", "")) or None
+        return _answer("found", "slower-than-fp32", evidence, where=where, waste=1 - 1 / ratio, ratio=ratio)
     if high < 1 and ratio < 1 - SAME:
-        return _answer(
-            "clear", evidence, cause=f"a step takes {ratio:.2f} times as long as in fp32: {1 / ratio:.2f} times as fast"
-        )
+        return _answer("clear", "faster-than-fp32", evidence, ratio=ratio, speed=1 / ratio)
     if low > 1 - SAME and high < 1 + SAME:
-        return _answer("clear", evidence, cause="a step takes as long as in fp32, within the noise and 5 %")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"a step takes {low:.2f} to {high:.2f} times as long as in fp32 from one repeat to the next: noise hides what "
-        "difference there is",
-        fix=either(
-            lab="stop what else runs on this machine, and time more steps (--set timed_steps=100)",
-            script="stop what else runs on this machine, and time more steps",
-        ),
-    )
+        return _answer("clear", "as-fast-as-fp32", evidence, within=SAME)
+    return _answer("inconclusive", "speed-hidden-by-noise", evidence, low=low, high=high)
 
 
 def _evidence(record: Record, times: Speed) -> dict[str, Quantity]:

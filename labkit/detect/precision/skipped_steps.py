@@ -23,11 +23,6 @@ RARE, MANY = 0.02, 0.10
 ENOUGH = 20
 """Steps after the first search before a share of them means anything."""
 
-FIX = (
-    "find the batches whose loss or gradients are not finite; clip after unscale_, lower the learning rate, or compute the "
-    "part that overflows in fp32 or bf16"
-)
-
 LONGEST_SEARCH = 24
 """Skips in a row at the start: 65,536 comes down to 1 in 16, and to 0.004, where no gradient should overflow, in 24."""
 
@@ -41,11 +36,7 @@ def detect(record: Record) -> Verdict:
     run = record.run
     scaler = scaling(run)
     if scaler is None:
-        return _answer(
-            "not_applicable",
-            cause="no gradient scaler was asked for a step",
-            fix="train with a GradScaler, and record its scale",
-        )
+        return _answer("not_applicable", "scaler-not-asked")
     first = int(scaler.skipped.argmin()) if not scaler.skipped.all() else len(scaler.skipped)
     after = len(scaler.skipped) - first
     unexplained = _unexplained(scaler, first)
@@ -59,23 +50,12 @@ def detect(record: Record) -> Verdict:
     where = str(run.fact("loop_where", "")) or None
     if after == 0:
         return _never_stepped(scaler, first, evidence, where)
-    share = unexplained / after
+    share, waste = unexplained / after, float(scaler.skipped.mean())
     if share > MANY and after >= ENOUGH:
-        cause = (
-            f"{share:.0%} of the steps after the first search are skipped, beyond one for each doubling of the scale: "
-            "gradients overflow or are NaN in some batches, and those batches teach nothing"
-        )
-        return _answer("found", evidence, cause=cause, fix=FIX, where=where, waste=float(scaler.skipped.mean()))
-    if share <= RARE:
-        looking = "steps are skipped only as the scaler looks for its scale"
-        return _answer("clear", evidence, cause=looking if scaler.skipped.any() else "no step is skipped")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"{unexplained} of {after} steps are skipped beyond one for each doubling of the scale: too few "
-        "to tell chance from a fault",
-        fix="run more steps",
-    )
+        return _answer("found", "skips-beyond-the-search", evidence, where=where, waste=waste, skipped=share)
+    if share > RARE:
+        return _answer("inconclusive", "too-few-skips", evidence, skipped=unexplained, steps=after)
+    return _answer("clear", "skips-only-in-the-search" if scaler.skipped.any() else "no-step-skipped", evidence)
 
 
 def _unexplained(scaler: Scaling, first: int) -> int:
@@ -88,30 +68,9 @@ def _unexplained(scaler: Scaling, first: int) -> int:
 
 
 def _never_stepped(scaler: Scaling, first: int, evidence: dict[str, Quantity], where: str | None) -> Verdict:
+    last = float(scaler.scale[-1])
     if first >= HELD and (scaler.scale >= scaler.scale[0]).all():
-        return _answer(
-            "found",
-            evidence,
-            cause=f"every one of {first} steps is skipped, and the scale stays at {scaler.scale[-1]:,.4g}: nothing brings "
-            "it down, and the weights never change",
-            fix="call scaler.update() after each scaler.step(optimizer), and give it no scale of its own; a fixed scale "
-            "must be small enough for every gradient",
-            where=where,
-            waste=1.0,
-        )
-    if first >= LONGEST_SEARCH and scaler.scale[-1] <= 1:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"every one of {first} steps is skipped, and the scale has sunk to {scaler.scale[-1]:.2g}: the loss or a "
-            "gradient is infinite or NaN whatever the scale, and the weights never change",
-            fix="find what is not finite in the forward pass (torch.autograd.set_detect_anomaly), and repair that",
-            where=where,
-            waste=1.0,
-        )
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"every one of {first} steps is skipped, but the scale ({scaler.scale[-1]:.3g}) is still coming down",
-        fix="run more steps, or begin with a smaller scale",
-    )
+        return _answer("found", "scale-never-falls", evidence, where=where, waste=1.0, steps=first, scale=last)
+    if first >= LONGEST_SEARCH and last <= 1:
+        return _answer("found", "not-finite-at-any-scale", evidence, where=where, waste=1.0, steps=first, scale=last)
+    return _answer("inconclusive", "scale-still-falls", evidence, steps=first, scale=last)

@@ -31,9 +31,12 @@ def answers(tree: ast.AST) -> list[tuple[str, set[str] | None]]:
         if not isinstance(call, ast.Call) or len(call.args) < 2:
             continue
         status, key = call.args[0], call.args[1]
-        if isinstance(status, ast.Constant) and status.value in STATUSES and isinstance(key, ast.Constant):
-            given = {word.arg for word in call.keywords}
-            found.append((str(key.value), None if None in given else {str(name) for name in given} - {"where", "waste"}))
+        if not isinstance(status, ast.Constant) or status.value not in STATUSES:
+            continue
+        given = {word.arg for word in call.keywords}
+        names = None if None in given else {str(name) for name in given} - {"where", "waste"}
+        either = [key.body, key.orelse] if isinstance(key, ast.IfExp) else [key]
+        found += [(str(one.value), names) for one in either if isinstance(one, ast.Constant)]
     return found
 
 
@@ -55,6 +58,7 @@ def test_each_answer_has_a_reason_and_gives_the_numbers_in_its_texts(path):
 def test_a_wrong_answer_is_seen():
     assert wrong_answers(ast.parse('_answer("found", "no-such-key", evidence)'))
     assert wrong_answers(ast.parse('_answer("found", "checkpoint-lost-with-its-node", evidence, where=where)'))
+    assert wrong_answers(ast.parse('_answer("clear", "no-step-skipped" if one else "no-such-key", evidence)'))
     assert not wrong_answers(ast.parse('_answer("found", "checkpoint-lost-with-its-node", evidence, ranks=[1])'))
 
 

@@ -26,12 +26,14 @@ def probing(interval, cycles, scale=2.0**17):
 
 def test_skips_in_every_other_step_that_no_growth_explains_are_found_with_what_they_cost():
     verdict = judge([(2.0 ** (40 - n // 2), n % 2 == 1) for n in range(60)])
-    assert verdict.status == "found" and "50% of the steps" in verdict.cause and verdict.waste == 0.5
+    assert (verdict.status, verdict.reason, verdict.waste) == ("found", "skips-beyond-the-search", 0.5)
+    assert "50% of the steps" in verdict.cause
 
 
 def test_a_run_in_which_nothing_ever_steps_is_dead():
     verdict = judge([(65536.0 / 2**n, True) for n in range(30)])
-    assert (verdict.status, verdict.waste) == ("found", 1.0) and "every one of 30 steps" in verdict.cause
+    assert (verdict.status, verdict.reason, verdict.waste) == ("found", "not-finite-at-any-scale", 1.0)
+    assert verdict.numbers["steps"] == 30
 
 
 @pytest.mark.parametrize("interval", [1, 5, 100, 2000])
@@ -42,7 +44,8 @@ def test_the_probing_of_a_dynamic_scale_is_how_it_works(interval):
 
 def test_the_first_search_for_a_scale_is_how_it_works():
     coming_down = [(2.0 ** (40 - n), True) for n in range(12)]
-    assert judge(coming_down + [(2.0**28, False)] * 30).status == "clear"
+    verdict = judge(coming_down + [(2.0**28, False)] * 30)
+    assert (verdict.status, verdict.reason) == ("clear", "skips-only-in-the-search")
 
 
 def test_a_scale_that_grew_may_be_undone_some_steps_later():
@@ -57,7 +60,7 @@ def test_one_skip_in_a_hundred_steps_is_no_finding():
 
 def test_no_skip_at_all_is_clear():
     verdict = judge([(65536.0, False)] * 5)
-    assert verdict.status == "clear" and "no step is skipped" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("clear", "no-step-skipped")
 
 
 def test_a_few_skips_in_a_short_run_cannot_be_told():
@@ -67,12 +70,13 @@ def test_a_few_skips_in_a_short_run_cannot_be_told():
 
 def test_a_run_that_ends_while_the_scale_still_comes_down_cannot_be_told():
     verdict = judge([(2.0 ** (60 - n), True) for n in range(30)])
-    assert verdict.status == "inconclusive" and "still coming down" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("inconclusive", "scale-still-falls")
 
 
 def test_a_scale_that_nothing_brings_down_is_found_and_not_said_to_fall():
     verdict = judge([(2.0**24, True)] * 8)
-    assert (verdict.status, verdict.waste) == ("found", 1.0) and "stays at" in verdict.cause and "update()" in verdict.fix
+    assert (verdict.status, verdict.reason, verdict.waste) == ("found", "scale-never-falls", 1.0)
+    assert "stays at 1.678e+07" in verdict.cause and "update()" in verdict.fix
     assert judge([(2.0**24, True)] * 2 + [(2.0**23, True)] * 6).status == "inconclusive", "some scalers wait a little"
 
 
@@ -90,7 +94,8 @@ def clipped(norms, scale=65536.0, clip_norm=1.0, **facts):
 
 def test_norms_of_clip_norm_over_scale_are_found():
     verdict = clipped([1 / 65536 * (1 - 1e-6)] * 10, loop_where="train.py:9")
-    assert (verdict.status, verdict.where) == ("found", "train.py:9") and "unscale_" in verdict.fix
+    assert (verdict.status, verdict.reason, verdict.where) == ("found", "clipped-while-scaled", "train.py:9")
+    assert "1 divided by the scale of 65,536" in verdict.cause and "unscale_" in verdict.fix
 
 
 def test_norms_up_to_clip_norm_are_clear():
@@ -101,13 +106,16 @@ def test_norms_from_before_clipping_tell_nothing_of_the_order():
     """What clip_grad_norm_ returns: larger than clip_norm in either order."""
     for scale_in_them in (1.0, 65536.0):
         verdict = clipped([scale_in_them * norm for norm in (0.7, 1.5, 2.0, 0.9, 3.0)])
-        assert verdict.status == "inconclusive" and "before clipping" in verdict.cause
+        assert (verdict.status, verdict.reason) == ("inconclusive", "norms-are-those-before-clipping")
 
 
 def test_a_scale_near_one_and_gradients_too_small_to_be_clipped_hide_the_order():
-    assert clipped([1.0] * 10, scale=1.0).status == "inconclusive"
-    assert clipped([1e-9] * 10).status == "inconclusive"
-    assert clipped([1 / 65536] * 2).status == "inconclusive"
+    verdicts = clipped([1.0] * 10, scale=1.0), clipped([1e-9] * 10), clipped([1 / 65536] * 2)
+    assert {verdict.status for verdict in verdicts} == {"inconclusive"}
+    assert [verdict.reason for verdict in verdicts] == [
+        "too-few-scaled-norms", "gradients-too-small-to-clip", "too-few-scaled-norms",
+    ]  # fmt: skip
+    assert [verdicts[at].numbers["seen"] for at in (0, 2)] == [0, 2]
 
 
 def test_a_norm_that_happens_to_equal_it_once_is_no_finding():
@@ -131,13 +139,14 @@ def speed(own, fp32=STEADY, **facts):
 
 def test_slower_in_every_repeat_is_found_and_wastes_the_difference():
     verdict = speed([2 * t for t in STEADY])
-    assert verdict.status == "found" and verdict.waste == pytest.approx(0.5)
+    assert (verdict.status, verdict.reason) == ("found", "slower-than-fp32") and verdict.waste == pytest.approx(0.5)
     assert "2.00 times as long as in fp32" in verdict.cause
 
 
 def test_faster_in_every_repeat_is_clear_and_says_by_how_much():
     verdict = speed([t / 3 for t in STEADY])
-    assert verdict.status == "clear" and "3.00 times as fast" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("clear", "faster-than-fp32")
+    assert "3.00 times as fast" in verdict.cause
 
 
 def test_one_repeat_that_something_else_disturbed_does_not_hide_a_clear_difference():
@@ -149,13 +158,14 @@ def test_one_repeat_that_something_else_disturbed_does_not_hide_a_clear_differen
 )
 def test_repeats_that_disagree_are_inconclusive_whatever_their_median(own):
     verdict = speed(own)
-    assert verdict.status == "inconclusive" and "noise hides" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("inconclusive", "speed-hidden-by-noise")
+    assert verdict.numbers["low"] < 1 < verdict.numbers["high"]
 
 
 def test_as_fast_as_fp32_is_clear():
     verdict = speed([t * 1.01 for t in STEADY])
-    assert verdict.status == "clear" and "as long as in fp32" in verdict.cause
-    assert speed(STEADY).status == "clear"
+    assert (verdict.status, verdict.reason) == ("clear", "as-fast-as-fp32")
+    assert speed(STEADY).reason == verdict.reason
 
 
 def test_slower_by_a_hair_in_every_repeat_is_not_worth_a_word():
@@ -163,9 +173,11 @@ def test_slower_by_a_hair_in_every_repeat_is_not_worth_a_word():
 
 
 def test_few_repeats_are_inconclusive_and_none_are_not_applicable():
-    assert speed([9.0] * 5, [1.0] * 5).status == "inconclusive"
-    assert speed([], []).status == "not_applicable"
+    few, none = speed([9.0] * 5, [1.0] * 5), speed([], [])
+    assert (few.status, few.reason, few.numbers["repeats"]) == ("inconclusive", "too-few-repeats-beside-fp32", 5)
+    assert (none.status, none.reason) == ("not_applicable", "not-timed-beside-fp32")
 
 
 def test_fp32_is_not_compared_with_itself():
-    assert speed([2 * t for t in STEADY], precision="fp32").status == "not_applicable"
+    verdict = speed([2 * t for t in STEADY], precision="fp32")
+    assert (verdict.status, verdict.reason) == ("not_applicable", "is-fp32-itself")
