@@ -131,7 +131,7 @@ def test_the_programs_tell_by_their_optimizers_whether_they_train(run):
 def test_waiting_for_data_is_named_as_the_cause(lab, run):
     record = run("starved", data_wait_ms=600, steps=2)
     verdict = lab.judge(record)["utilisation"]
-    assert verdict.status == "found" and "waiting for data" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("found", "waits-for-data")
     assert lab.measures(record)["data_share"].value > 0.5
     assert 0 < verdict.waste < 1
 

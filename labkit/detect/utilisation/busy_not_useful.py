@@ -7,11 +7,11 @@ this one: time in which a thread was ready to run and waited for a core counts a
 
 from __future__ import annotations
 
-from ...record.quantity import share
-from ...record.schema import Record
+from ...record.quantity import Quantity, share
+from ...record.schema import Record, Run
+from ..catalogue import said
 from ..verdict import Verdict, answering
 from .measures import CEILING_TOO_LOW, busy_share, ceiling, declares_flops, queued_share, trains_nothing, utilisation
-from .utilisation import DECLARE, MEASURE, NO_FLOPS, NO_TOKENS
 
 NAME = "busy-not-useful"
 QUESTION = "Is the device busy without being useful?"
@@ -34,11 +34,10 @@ def detect(record: Record) -> Verdict:
     """Compare how busy the rank kept its cores with the arithmetic that its model needed."""
     run = record.run
     missing = _missing(record)
-    if missing:
-        return _answer("not_applicable", cause=missing[0], fix=missing[1])
+    if missing is not None:
+        return _answer("not_applicable", missing)
     busy, queued, mfu = busy_share(run) or 0.0, queued_share(run) or 0.0, utilisation(record) or 0.0
-    wanted = busy + queued
-    useful = mfu * wanted / busy if busy > 0 else mfu  # what it would be with the cores to itself
+    useful = mfu * (busy + queued) / busy if busy > 0 else mfu  # what it would be with the cores to itself
     evidence = {
         "busy_share": share(busy, "of the cores' time"),
         "mfu": share(mfu, "of the measured ceiling", why=CEILING_TOO_LOW),
@@ -46,41 +45,34 @@ def detect(record: Record) -> Verdict:
     if queued >= LOADED:
         evidence["queued_share"] = share(queued, "of the cores' time, waiting for a core")
     if useful >= USELESS:
-        return _answer("clear", evidence, cause="the cores are busy with arithmetic that the model needs")
-    busy_from, idle_to = (BUSY_LOADED, NOT_BUSY_LOADED) if queued >= LOADED else (BUSY, NOT_BUSY)
-    kept = f"the program keeps the cores {busy:.0%} busy" + (
-        f", and would keep them {wanted:.0%} busy without other programs" if queued >= LOADED else ""
-    )
+        return _answer("clear", "busy-with-what-the-model-needs", evidence)
+    return _useless(run, busy, queued, useful, evidence)
+
+
+def _useless(run: Run, busy: float, queued: float, useful: float, evidence: dict[str, Quantity]) -> Verdict:
+    """By whether a program that does next to no useful arithmetic keeps its cores busy all the same."""
+    wanted = busy + queued
+    kept, busy_from, idle_to = said("cores-busy", busy=busy), BUSY, NOT_BUSY
+    if queued >= LOADED:
+        kept = said("cores-busy-beside-others", busy=busy, wanted=wanted)
+        busy_from, idle_to = BUSY_LOADED, NOT_BUSY_LOADED
+    if wanted >= busy_from and trains_nothing(run):
+        return _answer("found", "busy-training-nothing", evidence, kept=kept)
     if wanted >= busy_from:
-        done = "trains nothing" if trains_nothing(run) else f"does {useful:.1%} of the arithmetic it could"
-        return _answer(
-            "found",
-            evidence,
-            cause=f"{kept}, and {done}: busy is not useful",
-            fix="judge by MFU, not by utilisation; profile what runs",
-        )
+        return _answer("found", "busy-doing-little", evidence, kept=kept, useful=useful)
     if wanted > idle_to:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{kept}: neither busy nor idle, and other work may have taken the rest",
-            fix="run again on a quiet machine",
-        )
-    return _answer("clear", evidence, cause="the cores are not busy: nothing useful runs, and it shows")
+        return _answer("inconclusive", "neither-busy-nor-idle", evidence, kept=kept)
+    return _answer("clear", "idle-and-it-shows", evidence)
 
 
-def _missing(record: Record) -> tuple[str, str] | None:
-    """What the record lacks for an answer, and what to do about it; None where it lacks nothing."""
+def _missing(record: Record) -> str | None:
+    """The reason for no answer, by what the record lacks; None where it lacks nothing."""
     run = record.run
     lacks = (
-        (busy_share(run) is None, "the program did not record its processor time", "record the scalar cpu_s"),
-        (not declares_flops(run), NO_FLOPS, DECLARE),
-        (ceiling(record) is None, "the record holds no measured ceiling", MEASURE),
-        (utilisation(record) is None, NO_TOKENS, DECLARE),
-        (
-            run.ranks[0].head.device != "cpu",
-            "the processor's time says nothing of a GPU",
-            "read the device's own counters",
-        ),
+        (busy_share(run) is None, "no-processor-time-recorded"),
+        (not declares_flops(run), "no-flops-declared"),
+        (ceiling(record) is None, "no-ceiling-measured"),
+        (utilisation(record) is None, "no-tokens-declared"),
+        (run.ranks[0].head.device != "cpu", "processor-time-of-a-gpu-run"),
     )
-    return next(((cause, fix) for lacking, cause, fix in lacks if lacking), None)
+    return next((reason for lacking, reason in lacks if lacking), None)

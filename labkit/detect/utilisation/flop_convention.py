@@ -10,7 +10,6 @@ from ...record.quantity import Quantity
 from ...record.schema import Record
 from ..verdict import Verdict, answering
 from .measures import declares_flops, flops_by_convention
-from .utilisation import DECLARE, NO_FLOPS
 
 NAME = "flop-convention"
 QUESTION = "Do counted and computed FLOPs agree?"
@@ -23,11 +22,9 @@ def detect(record: Record) -> Verdict:
     """Compare the counter's FLOPs a token with 6N + 12·L·h·s."""
     run = record.run
     if not run.fact("counted_flops_per_token"):
-        return _answer(
-            "not_applicable", cause="the program counted no FLOPs", fix="count one step with torch's FlopCounterMode"
-        )
+        return _answer("not_applicable", "no-flops-counted")
     if not declares_flops(run):
-        return _answer("not_applicable", cause=NO_FLOPS, fix=DECLARE)
+        return _answer("not_applicable", "no-flops-declared")
     flops = flops_by_convention(run)
     ratio = flops["counted"] / flops["attention"]
     evidence = {
@@ -36,18 +33,8 @@ def detect(record: Record) -> Verdict:
         "counted_to_formula": Quantity(ratio, ""),
     }
     if abs(ratio - 1) <= AGREE:
-        return _answer("clear", evidence, cause="the counter sees what the formula counts")
+        return _answer("clear", "counter-sees-what-the-formula-counts", evidence)
     without = flops["6n"] / flops["attention"]
     if abs(ratio - without) <= AGREE:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"the counter sees {ratio:.0%} of the formula: attention is missing, its fused operation is unknown to it",
-            fix="count with scaled_dot_product_attention's MATH backend, or use the formula, and say which",
-        )
-    return _answer(
-        "found",
-        evidence,
-        cause=f"the counter sees {ratio:.2f} times what the formula counts",
-        fix="say which convention an MFU uses: recomputation, causal halving and fused kernels count differently",
-    )
+        return _answer("found", "counter-misses-attention", evidence, ratio=ratio)
+    return _answer("found", "counter-and-formula-differ", evidence, ratio=ratio)

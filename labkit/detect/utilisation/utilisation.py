@@ -8,12 +8,13 @@ open between two bands is inconclusive.
 from __future__ import annotations
 
 from ...record.quantity import Quantity, share
-from ...record.schema import Record
+from ...record.schema import Record, Run
 from ..runs import lane_shares
 from ..under_load import hindered, uneven
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .measures import (
     CEILING_TOO_LOW,
+    Ceiling,
     busy_share,
     ceiling,
     declares_flops,
@@ -33,13 +34,6 @@ WRONG, PASSES = 0.20, 0.30
 FASTER = 1.5
 """A tuned run this many times as fast is a finding, whatever the band: more than steps vary on a noisy machine."""
 
-NO_FLOPS = "the program did not say what arithmetic a step needs"
-NO_TOKENS = "the program did not say how many tokens a step trains"
-MEASURE = "run the lab, which measures one, or labkit bench, whose baseline is kept with every later run"
-DECLARE = "probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and probe.scalar('tokens', n) each step"
-
-AGAIN = "run more steps on a quiet machine"
-
 WAITING = 0.5
 """Share of a step spent fetching from which on waiting for data is the cause."""
 
@@ -48,25 +42,54 @@ def detect(record: Record) -> Verdict:
     """Judge the run under study against the ceiling and, where it was run, the tuned end of the ladder."""
     run = record.run
     if not declares_flops(run):
-        return _answer("not_applicable", cause=NO_FLOPS, fix=DECLARE)
+        return _answer("not_applicable", "no-flops-declared")
     best = ceiling(record)
     if best is None:
-        return _answer(
-            "not_applicable",
-            cause="the record holds no measured ceiling",
-            fix=MEASURE,
-        )
+        return _answer("not_applicable", "no-ceiling-measured")
     value, spread = utilisation(record), utilisation_spread(record)
     if value is None and len(timed_steps(run)) >= 2:
-        return _answer("not_applicable", cause=NO_TOKENS, fix=DECLARE)
+        return _answer("not_applicable", "no-tokens-declared")
     if value is None or spread is None:
-        return _answer(
-            "not_applicable",
-            cause="the run has fewer than 2 timed steps",
-            fix=either(lab="run more steps (--steps 6)", script="run more steps"),
-        )
-    low, high = spread
+        return _answer("not_applicable", "too-few-timed-steps")
     waiting = lane_shares(run.ranks[0]).get("data", 0.0)
+    evidence = _evidence(run, best, value, spread, waiting)
+    if value > 1:
+        return _answer("inconclusive", "faster-than-its-ceiling", evidence)
+    (low, high), (too_high, too_low) = spread, _doubt(record)
+    if low < WRONG <= high:
+        return _answer("inconclusive", "steps-vary-around-the-bound", evidence, low=low, high=high, bound=WRONG)
+    if low / too_high < WRONG <= high * too_low:
+        return _answer("inconclusive", "steps-vary-with-other-programs", evidence, low=low, high=high)
+    faster = _times_faster(record)
+    if faster is not None:
+        evidence["speed_of_tuned"] = Quantity(faster, "times this run's tokens/s")
+    if value >= WRONG:
+        return _beside_tuned(record, best, value, faster, waiting, evidence)
+    return _too_low(record, value, waiting, evidence)
+
+
+def _too_low(record: Record, value: float, waiting: float, evidence: dict[str, Quantity]) -> Verdict:
+    waste = _waste(record)
+    if trains_nothing(record.run):
+        return _answer("found", "trains-nothing", evidence, waste=waste, mfu=value)
+    if waiting > WAITING:
+        return _answer("found", "waits-for-data", evidence, waste=waste, mfu=value, waiting=waiting)
+    return _answer("found", "kernels-small-or-bound-by-memory", evidence, waste=waste, mfu=value)
+
+
+def _beside_tuned(
+    record: Record, best: Ceiling, value: float, faster: float | None, waiting: float, evidence: dict[str, Quantity]
+) -> Verdict:
+    if faster is not None and faster >= FASTER * uneven(record.run, record.runs["tuned"]):
+        slower = "slower-than-tuned-for-want-of-data" if waiting > WAITING else "slower-than-tuned"
+        return _answer("found", slower, evidence, waste=_waste(record), mfu=value, faster=faster)
+    if best.doubts:
+        return _answer("inconclusive", "baseline-may-be-too-low", evidence, mfu=value, doubts=best.doubts)
+    return _answer("clear", "utilisation-passes" if value >= PASSES else "utilisation-is-poor", evidence, mfu=value)
+
+
+def _evidence(run: Run, best: Ceiling, value: float, spread: tuple[float, float], waiting: float) -> dict[str, Quantity]:
+    low, high = spread
     evidence = {
         "mfu": share(value, "of the measured ceiling", why=CEILING_TOO_LOW),
         "ceiling": Quantity(best.flops_per_s / 1e9, f"GFLOP/s, {best.said}"),
@@ -75,67 +98,13 @@ def detect(record: Record) -> Verdict:
         "data_share": Quantity(waiting, "of step time"),
     }
     busy = busy_share(run)
-    if busy is not None:
-        evidence["busy_share"] = share(busy, "of the cores' time")
-    if value > 1:
-        return _answer("inconclusive", evidence, cause=f"the run is faster than its ceiling: {CEILING_TOO_LOW}", fix=AGAIN)
-    too_high, too_low = _doubt(record)
-    if low / too_high < WRONG <= high * too_low:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"steps vary: from {low:.0%} to {high:.0%} of the ceiling, "
-            + (f"on both sides of {WRONG:.0%}" if low < WRONG <= high else "by what other programs left to them"),
-            fix=AGAIN,
-        )
-    faster = _times_faster(record)
-    if faster is not None:
-        evidence["speed_of_tuned"] = Quantity(faster, "times this run's tokens/s")
-    if value >= WRONG and (faster or 0.0) >= FASTER * (uneven(run, record.runs["tuned"]) if faster else 1.0):
-        return _answer(
-            "found",
-            evidence,
-            cause=f"{value:.0%} of what this device can do; the tuned end of the ladder is {faster:.1f} times as fast",
-            fix=_why(waiting, False)[1],
-            waste=_waste(record),
-        )
-    if value >= WRONG and best.doubts:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{value:.0%} of the baseline's best product, which may be too low: {', and '.join(best.doubts)}",
-            fix="end what else runs on this machine, then: labkit bench --refresh, and run again",
-        )
-    if value >= WRONG:
-        word = "passes" if value >= PASSES else "is poor but not a fault by itself"
-        return _answer("clear", evidence, cause=f"{value:.0%} of what this device was seen to do {word}")
-    cause, fix = _why(waiting, trains_nothing(run))
-    return _answer(
-        "found", evidence, cause=f"{value:.1%} of what this device was seen to do: {cause}", fix=fix, waste=_waste(record)
-    )
+    return evidence if busy is None else evidence | {"busy_share": share(busy, "of the cores' time")}
 
 
 def _doubt(record: Record) -> tuple[float, float]:
     """By what factors other programs may have made an MFU (too high, too low): they hinder its ceiling, or the run."""
     best = record.runs.get("ceiling")
     return (1.0 if best is None else hindered(best)), hindered(record.run)
-
-
-def _why(waiting: float, nothing_trained: bool) -> tuple[str, str]:
-    if nothing_trained:
-        return "no step updates a weight", "find what keeps the device busy; it is not the model"
-    if waiting > WAITING:
-        return (
-            f"{waiting:.0%} of a step is spent waiting for data",
-            either(
-                lab="replace the loader by one ready batch (--set data=dummy): if the rate jumps, feed the device faster",
-                script="replace the loader by one ready batch: if the rate jumps, feed the device faster",
-            ),
-        )
-    return (
-        "the kernels are too small or move too much memory",
-        "larger batch, fused attention, one change at a time, watching MFU",
-    )
 
 
 def _times_faster(record: Record) -> float | None:

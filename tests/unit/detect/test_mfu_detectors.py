@@ -48,20 +48,29 @@ def record(mfu, *, seconds=(1.0, 1.0, 1.0, 1.0), tuned_speed=None, **kwargs):
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "words"),
+    ("given", "status", "reason"),
     [
-        ({"mfu": 0.05}, "found", "kernels are too small"),
-        ({"mfu": 0.05, "data_share": 0.8}, "found", "waiting for data"),
-        ({"mfu": 0.25}, "clear", "poor"),
-        ({"mfu": 0.5}, "clear", "passes"),
-        ({"mfu": 0.25, "tuned_speed": 3.0}, "found", "3.0 times as fast"),
-        ({"mfu": 0.25, "tuned_speed": 1.2}, "clear", "poor"),
-        ({"mfu": 0.2, "seconds": (0.5, 1.5, 0.6, 1.4)}, "inconclusive", "steps vary"),
+        ({"mfu": 0.05}, "found", "kernels-small-or-bound-by-memory"),
+        ({"mfu": 0.05, "data_share": 0.8}, "found", "waits-for-data"),
+        ({"mfu": 0.25}, "clear", "utilisation-is-poor"),
+        ({"mfu": 0.5}, "clear", "utilisation-passes"),
+        ({"mfu": 0.25, "tuned_speed": 3.0}, "found", "slower-than-tuned"),
+        ({"mfu": 0.25, "tuned_speed": 3.0, "data_share": 0.8}, "found", "slower-than-tuned-for-want-of-data"),
+        ({"mfu": 0.25, "tuned_speed": 1.2}, "clear", "utilisation-is-poor"),
+        ({"mfu": 0.2, "seconds": (0.5, 1.5, 0.6, 1.4)}, "inconclusive", "steps-vary-around-the-bound"),
     ],
 )
-def test_utilisation_is_judged_by_bands_by_the_tuned_run_and_by_the_spread(given, status, words):
+def test_utilisation_is_judged_by_bands_by_the_tuned_run_and_by_the_spread(given, status, reason):
     verdict = utilisation.detect(record(**given))
-    assert verdict.status == status and words in verdict.cause
+    assert (verdict.status, verdict.reason) == (status, reason)
+    assert verdict.numbers.get("mfu", given["mfu"]) == pytest.approx(given["mfu"])
+
+
+def test_what_is_said_of_utilisation_holds_the_share_and_what_to_do():
+    slow = utilisation.detect(record(0.25, tuned_speed=3.0))
+    assert slow.cause.startswith("25% of what this device can do") and "3.0 times as fast" in slow.cause
+    waits = utilisation.detect(record(0.05, data_share=0.8))
+    assert "80% of a step is spent waiting for data" in waits.cause and "--set data=dummy" in waits.fix
 
 
 def test_the_waste_is_the_time_that_the_tuned_run_does_not_need():
@@ -90,12 +99,14 @@ def others_took(share, *roles, of):
 def test_what_other_programs_took_from_the_run_or_from_its_ceiling_is_doubt(mfu, hindered, status):
     verdict = utilisation.detect(others_took(0.6, *hindered, of=record(mfu)))
     assert verdict.status == status
+    assert (verdict.reason == "faster-than-its-ceiling") == (mfu > 1)
     assert "%" not in verdict.cause or mfu <= 1
 
 
 def test_without_a_ceiling_there_is_no_share_of_it():
-    assert utilisation.detect(record_of(run_of([1.0, 1.0]))).status == "not_applicable"
-    assert busy_not_useful.detect(record_of(run_of([1.0, 1.0]))).status == "not_applicable"
+    for detector in (utilisation, busy_not_useful):
+        verdict = detector.detect(record_of(run_of([1.0, 1.0])))
+        assert (verdict.status, verdict.reason) == ("not_applicable", "no-ceiling-measured")
 
 
 def kept(**changes):
@@ -122,16 +133,23 @@ def test_a_baseline_without_the_runs_precision_is_no_ceiling():
 
 def test_a_program_that_does_not_say_its_flops_is_not_judged_by_a_baseline():
     silent = kept(matmul_params=0)
-    assert [d.detect(silent).status for d in (utilisation, busy_not_useful)] == ["not_applicable"] * 2
-    assert "declare" in utilisation.detect(silent).fix
+    for detector in (utilisation, busy_not_useful):
+        verdict = detector.detect(silent)
+        assert (verdict.status, verdict.reason) == ("not_applicable", "no-flops-declared")
 
 
 @pytest.mark.parametrize(
-    ("mfu", "cpu_s", "status"),
-    [(0.01, 0.95, "found"), (0.01, 0.7, "inconclusive"), (0.01, 0.1, "clear"), (0.4, 0.95, "clear")],
+    ("mfu", "cpu_s", "status", "reason"),
+    [
+        (0.01, 0.95, "found", "busy-doing-little"),
+        (0.01, 0.7, "inconclusive", "neither-busy-nor-idle"),
+        (0.01, 0.1, "clear", "idle-and-it-shows"),
+        (0.4, 0.95, "clear", "busy-with-what-the-model-needs"),
+    ],
 )
-def test_busy_counts_against_a_run_only_where_it_does_no_arithmetic(mfu, cpu_s, status):
-    assert busy_not_useful.detect(record(mfu, cpu_s=cpu_s)).status == status
+def test_busy_counts_against_a_run_only_where_it_does_no_arithmetic(mfu, cpu_s, status, reason):
+    verdict = busy_not_useful.detect(record(mfu, cpu_s=cpu_s))
+    assert (verdict.status, verdict.reason) == (status, reason)
 
 
 @pytest.mark.parametrize("tokens", [0, 100])
@@ -139,9 +157,10 @@ def test_a_loop_without_an_update_has_an_mfu_of_0_whatever_arithmetic_it_does(to
     idle_weights = record(0.4, tokens=tokens, updates=0, cpu_s=0.95, elementwise_flops_per_step=1e5)
     assert mfu_measures(idle_weights)["mfu_attention"].value == 0.0
     assert "tokens_per_s" not in mfu_measures(idle_weights)
-    assert busy_not_useful.detect(idle_weights).status == "found"
+    verdict = busy_not_useful.detect(idle_weights)
+    assert (verdict.status, verdict.reason) == ("found", "busy-training-nothing")
     verdict = utilisation.detect(idle_weights)
-    assert verdict.status == "found" and "no step updates a weight" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("found", "trains-nothing")
     trained = record(0.4, updates=1)
     assert [detector.detect(trained).status for detector in (utilisation, busy_not_useful)] == ["clear", "clear"]
 
@@ -166,28 +185,31 @@ def test_its_arithmetic_is_said_as_hfu():
 def test_a_core_that_other_programs_have_makes_no_program_idle(cpu_s, queued_s, updates, mfu, status):
     judged = busy_not_useful.detect(record(mfu, cpu_s=cpu_s, queued_s=queued_s, updates=updates))
     assert judged.status == status
+    beside_others = "kept" in judged.numbers and judged.numbers["kept"].key == "cores-busy-beside-others"
+    assert beside_others == (status != "clear") == ("busy without other programs" in judged.cause)
 
 
 def test_a_script_that_tells_no_tokens_is_told_so_and_not_that_it_trains_nothing():
     silent = record(0.4, tokens=0, cpu_s=0.95)
     for detector in (utilisation, busy_not_useful):
         verdict = detector.detect(silent)
-        assert verdict.status == "not_applicable" and "tokens" in verdict.cause and "tokens" in verdict.fix
+        assert (verdict.status, verdict.reason) == ("not_applicable", "no-tokens-declared")
 
 
 @pytest.mark.parametrize(
-    ("counted", "status", "words"),
+    ("counted", "status", "reason"),
     [
-        (18000.0, "clear", "sees what the formula counts"),
-        (18100.0, "clear", "sees"),
-        (6000.0, "found", "attention is missing"),
-        (24000.0, "found", "1.33 times"),
-        (0.0, "not_applicable", "counted no FLOPs"),
+        (18000.0, "clear", "counter-sees-what-the-formula-counts"),
+        (18100.0, "clear", "counter-sees-what-the-formula-counts"),
+        (6000.0, "found", "counter-misses-attention"),
+        (24000.0, "found", "counter-and-formula-differ"),
+        (0.0, "not_applicable", "no-flops-counted"),
     ],
 )
-def test_the_counter_is_compared_with_the_formula(counted, status, words):
+def test_the_counter_is_compared_with_the_formula(counted, status, reason):
     verdict = flop_convention.detect(record(0.4, counted_flops_per_token=counted))
-    assert verdict.status == status and words in verdict.cause
+    assert (verdict.status, verdict.reason) == (status, reason)
+    assert status != "found" or verdict.numbers["ratio"] == pytest.approx(counted / 18000)
 
 
 def test_a_baseline_that_may_be_too_low_clears_nobody_and_is_said_where_it_is_used():
@@ -196,5 +218,6 @@ def test_a_baseline_that_may_be_too_low_clears_nobody_and_is_said_where_it_is_us
     good = kept(precision="bf16")
     low = utilisation.detect(msgspec.structs.replace(good, baseline=msgspec.structs.replace(good.baseline, load=load)))
     assert utilisation.detect(good).status == "clear"
-    assert low.status == "inconclusive" and "other programs used 1.4 of 2 cores" in low.cause and "--refresh" in low.fix
+    assert (low.status, low.reason) == ("inconclusive", "baseline-may-be-too-low")
+    assert "other programs used 1.4 of 2 cores" in low.cause and "--refresh" in low.fix
     assert "other programs used 1.4 of 2 cores" in low.evidence["ceiling"].unit
