@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..record.schema import Run
-from .reads.measures import Reads, dataset_size, different_samples, filling, sampler_padding
+from .reads.measures import Reads, dataset_size, different_samples, filling, only_the_last_step_repeats, sampler_padding
 from .verdict import Verdict
 
 MEETINGS = 5.0
@@ -44,7 +44,7 @@ def split_by_count(seen: Reads, size: int | None) -> bool:
     if size is None or not seen.complete:
         return False
     surplus = seen.total - size
-    if len(seen.global_batches) > 1 and seen.full_steps[-1] and surplus < len(seen.global_batches[-1]):
+    if len(seen.sizes) > 1 and seen.full_steps[-1] and surplus < seen.sizes[-1]:
         return True
     return surplus <= sampler_padding(size, seen.world_size)
 
@@ -55,16 +55,11 @@ def allowed_repeats(seen: Reads, size: int | None) -> int:
     A sampler repeats fewer than W samples, and only at the end of an epoch. It repeats none in place of samples that it
     leaves out.
     """
-    at_the_end = seen.complete or seen.unique == size or _only_the_last_step_repeats(seen)
+    at_the_end = seen.complete or seen.unique == size or only_the_last_step_repeats(seen)
     in_place_of_others = size is not None and seen.unique < size <= seen.total
     if in_place_of_others and seen.across_ranks >= FEW_SAMPLES * seen.total:
         return 0
     return max(seen.world_size - 1, filling(seen, size)) if at_the_end else 0
-
-
-def _only_the_last_step_repeats(seen: Reads) -> bool:
-    before = np.concatenate([seen.all_keys[:0], *seen.global_batches[:-1]])
-    return len(np.unique(before)) == len(before)
 
 
 def one_filled_batch(seen: Reads, size: int | None) -> bool:
@@ -72,7 +67,7 @@ def one_filled_batch(seen: Reads, size: int | None) -> bool:
 
     Ranks that read W times the data in it have each read all of it: no filling.
     """
-    if size is None or len(seen.global_batches) != 1 or seen.total <= size:
+    if size is None or len(seen.sizes) != 1 or seen.total <= size:
         return False
     if seen.within_ranks:
         return True  # a batch that is larger than the data: on every rank the loader goes through them again

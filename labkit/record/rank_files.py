@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import RecordError
 from ..words import printable
 from .bounds import MAX_ARRAY_BYTES, MAX_ARRAYS, MAX_LINE_BYTES, MAX_LINES, MAX_RUN_BYTES
+from .columns import Gathering
 from .files import lines_of, open_regular
 from .safe_json import decoded
 from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, RankLog, Seen, Step
@@ -41,6 +42,7 @@ def read_rank(path: Path) -> RankLog:
         RecordError: it is no regular file, or too large; a line that cannot be read, by its number.
     """
     head: Head | None = None
+    gathering = Gathering()
     steps: list[Step] = []
     events: list[Event] = []
     seen: list[Seen] = []
@@ -50,7 +52,7 @@ def read_rank(path: Path) -> RankLog:
         if not raw:
             continue
         try:
-            line = _decoded_line(raw)
+            line = _decoded_line(raw, gathering)
         except (msgspec.DecodeError, _OutOfBounds) as error:
             if not whole:
                 break  # no newline after it: the rank was killed while writing, which `finished` says already
@@ -76,7 +78,7 @@ def read_rank(path: Path) -> RankLog:
                 finished = True
     if head is None:
         raise RecordError(f"{path}: no head line; the rank ended before its first step")
-    return RankLog(head, tuple(steps), tuple(events), tuple(seen), digests, finished)
+    return RankLog(head, gathering.steps(steps), tuple(events), tuple(seen), digests, finished)
 
 
 def _lines(path: Path):
@@ -96,13 +98,14 @@ def _check_head(path: Path, number: int, line: Head, earlier: Head | None) -> No
         )
 
 
-def _decoded_line(raw: bytes) -> Any:
+def _decoded_line(raw: bytes, gathering: Gathering) -> Any:
     line = decoded(raw, _decoder)
-    if isinstance(line, (Step, Seen)):
-        hashes = [line.digests] if isinstance(line, Seen) else list(line.digests.values())
-        if any(values and not (min(values) >= 0 and max(values) < 2**64) for values in hashes):
-            raise _OutOfBounds("a hash of a sample is not a number of 64 bits")
-    return line
+    try:
+        if isinstance(line, Step):
+            return gathering.step(line)
+        return gathering.seen(line) if isinstance(line, Seen) else line
+    except OverflowError:
+        raise _OutOfBounds("a hash of a sample is not a number of 64 bits") from None
 
 
 def head_of(path: Path) -> Head:

@@ -71,7 +71,7 @@ class Step(msgspec.Struct, frozen=True, tag="step", tag_field="kind"):
     ids: Named[Numbers] = {}
     series: Named[Numbers] = {}
     """Whole numbers of which a step has several, in order: one a bucket, one a micro-batch."""
-    loader: int = 0
+    loader: Int = 0
     """Which of the loaders that this epoch read under one name, from 0 on in the order in which they were begun."""
 
     def scalar(self, name: str) -> float:

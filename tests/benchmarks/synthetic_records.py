@@ -1,6 +1,6 @@
 """Records as large as those of long runs, written by no run: the files that the probes of a script would have left.
 
-    python tests/benchmarks/synthetic_records.py FOLDER --ranks 8 --steps 10000 --batch 64
+python tests/benchmarks/synthetic_records.py FOLDER --ranks 8 --steps 10000 --batch 64
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ FETCH_NS = 2_000_000
 
 
 def write_record(
-    folder: Path, *, ranks: int, steps: int, batch: int, epochs: int = 10, ids: bool = False, split: bool = True, seed: int = 0
+    folder: Path,
+    *,
+    ranks: int,
+    steps: int,
+    batch: int,
+    epochs: int = 10,
+    ids: bool = False,
+    split: bool = True,
+    seed: int = 0,
 ) -> int:
     """Write the files of a run in which every rank reads `batch` samples at each of `steps` steps; return their bytes.
 

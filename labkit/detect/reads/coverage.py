@@ -239,9 +239,9 @@ def _droppable(seen: Reads, batch: object) -> int:
     than a global batch. Where batches differ anyway, as those of a number of tokens do, a short one says nothing.
     """
     by_sampler = seen.world_size - 1
-    sizes = [len(keys) for of_rank in seen.batches for keys in of_rank]
-    full = int(batch) if isinstance(batch, int) and batch > 0 else max(sizes, default=0)
-    differ = len({len(keys) for of_rank in seen.batches for keys in of_rank[:-1]}) > 2
-    if not differ and any(len(of_rank[-1]) < full for of_rank in seen.batches if of_rank):
+    largest = max((int(of_rank.sizes.max(initial=0)) for of_rank in seen.batches), default=0)
+    full = int(batch) if isinstance(batch, int) and batch > 0 else largest
+    differ = len(set().union(*(np.unique(of_rank.sizes[:-1]).tolist() for of_rank in seen.batches))) > 2
+    if not differ and any(of_rank.sizes[-1] < full for of_rank in seen.batches if of_rank):
         return by_sampler
-    return (max(sizes, default=0) if differ else full) * seen.world_size - 1
+    return (largest if differ else full) * seen.world_size - 1

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
+from ...record.columns import DIGEST, ID
+from .batches import Batches, counted, distinct, distinct_in_each, equal_steps, print_of, sizes_of, together
+from .keeping import Keeping, kept
+
 Key = Literal["id", "digest"]
+KEY_TYPES: dict[Key, np.dtype] = {"id": ID, "digest": DIGEST}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +29,18 @@ class Reads:
         all_differ: the run read as many different contents as the data hold samples: hashes are as good as ids.
         part: which loader's pass of the epoch, or which stretch of an endless one; None for all of the epoch.
         stretch: of an epoch without end, which no loader's end divides.
+        keeping: where arrays of millions are kept while there is room; one for all epochs of a run.
     """
 
     epoch: int
     key: Key
-    batches: tuple[tuple[np.ndarray, ...], ...]
+    batches: tuple[Batches, ...]
     complete: bool
     doubtful: bool = False
     all_differ: bool = False
     part: int | None = None
     stretch: bool = False
+    keeping: Keeping = field(default_factory=Keeping, repr=False)
 
     @property
     def sure(self) -> bool:
@@ -54,40 +61,45 @@ class Reads:
     @cached_property
     def of_rank(self) -> tuple[np.ndarray, ...]:
         """All keys that each rank read, in order."""
-        dtype = np.int64 if self.key == "id" else np.uint64  # the two together would become float64
-        return tuple(np.concatenate(b) if b else np.empty(0, dtype) for b in self.batches)
+        return tuple(of_rank.keys for of_rank in self.batches)
 
-    @cached_property
+    @kept
     def all_keys(self) -> np.ndarray:
         return np.concatenate(self.of_rank)
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Samples processed, by all ranks together."""
-        return len(self.all_keys)
+        return sum(len(keys) for keys in self.of_rank)
 
-    @cached_property
+    @kept
     def copies(self) -> tuple[np.ndarray, np.ndarray]:
         """(keys, how often each was read by all ranks together)."""
-        return np.unique(self.all_keys, return_counts=True)
+        return counted(self.all_keys)
 
-    @property
+    @cached_property
     def unique(self) -> int:
         """Different samples read by all ranks together."""
         return len(self.copies[0])
 
-    @cached_property
+    @property
+    def _each_once(self) -> bool:
+        """Whether no sample was read twice, by whomever."""
+        return self.unique == self.total
+
+    @kept
     def ranks_reading(self) -> np.ndarray:
         """For each key of `copies`, by how many ranks it was read."""
-        own = [np.unique(keys) for keys in self.of_rank]
-        return np.unique(np.concatenate(own), return_counts=True)[1]
+        if self._each_once:
+            return np.ones(self.total, np.int64)
+        return counted(np.concatenate([distinct(keys) for keys in self.of_rank]))[1]
 
-    @property
+    @cached_property
     def across_ranks(self) -> int:
         """Reads of a sample that another rank had read or would read: sum over samples of (ranks reading it - 1)."""
         return int((self.ranks_reading - 1).sum())
 
-    @property
+    @cached_property
     def repeats_of_shared(self) -> int:
         """Repeated reads, by any rank, of the samples that several ranks read."""
         return int((self.copies[1] - 1)[self.ranks_reading > 1].sum())
@@ -95,42 +107,51 @@ class Reads:
     @cached_property
     def within_ranks(self) -> int:
         """Reads of a sample that the same rank read before in this epoch."""
-        return sum(len(keys) - len(np.unique(keys)) for keys in self.of_rank)
+        return 0 if self._each_once else sum(len(keys) - len(distinct(keys)) for keys in self.of_rank)
+
+    @kept
+    def _times_of_rank(self) -> tuple[np.ndarray, ...]:
+        """By rank: how often it reads each of its samples."""
+        return tuple(counted(keys)[1] for keys in self.of_rank)
 
     @cached_property
     def even_repeats_of_rank(self) -> tuple[int | None, ...]:
         """By rank: how often it reads each of its samples, if (99 % of) all equally often; None otherwise."""
-        return tuple(_usual(np.unique(keys, return_counts=True)[1]) for keys in self.of_rank)
+        if not self.within_ranks:
+            return tuple(1 if len(keys) else None for keys in self.of_rank)
+        return tuple(_usual(times) for times in self._times_of_rank)
 
     @cached_property
     def even_repeats(self) -> int | None:
         """How often a rank reads each of its samples, if (99 % of) all samples equally often; None otherwise."""
-        usual = _usual(np.concatenate([np.unique(keys, return_counts=True)[1] for keys in self.of_rank]))
-        return usual if usual and (usual > 1 or self.within_ranks == 0) else None
+        if not self.within_ranks:
+            return 1 if self.total else None
+        usual = _usual(np.concatenate(self._times_of_rank))
+        return usual if usual and usual > 1 else None
+
+    @kept
+    def global_batches(self) -> Batches:
+        """By step: the keys of all ranks together."""
+        return together(self.batches, KEY_TYPES[self.key])
 
     @cached_property
-    def global_batches(self) -> tuple[np.ndarray, ...]:
-        """By step: the keys of all ranks together."""
-        steps = max((len(b) for b in self.batches), default=0)
-        return tuple(np.concatenate([b[step] for b in self.batches if step < len(b)]) for step in range(steps))
+    def sizes(self) -> np.ndarray:
+        """By step: how many samples all ranks together read."""
+        return sizes_of(self.batches, absent=0).sum(axis=0)
 
     @cached_property
     def unique_shares(self) -> np.ndarray:
         """By step: different samples of the global batch / its samples."""
-        if self.unique == self.total:
-            return np.ones(sum(len(keys) > 0 for keys in self.global_batches))
-        return np.array([len(np.unique(keys)) / len(keys) for keys in self.global_batches if len(keys)])
+        some = self.sizes > 0
+        if self._each_once:
+            return np.ones(int(some.sum()))
+        return distinct_in_each(self.global_batches)[some] / self.sizes[some]
 
     @cached_property
     def full_steps(self) -> np.ndarray:
         """By step: whether every rank had a batch of the full size (all are full where none is larger)."""
-        largest = max((len(keys) for b in self.batches for keys in b), default=0)
-        return np.array(
-            [
-                all(step < len(b) and len(b[step]) == largest for b in self.batches)
-                for step in range(len(self.global_batches))
-            ]
-        )
+        sizes = sizes_of(self.batches, absent=-1)
+        return (sizes == sizes.max(initial=0)).all(axis=0)
 
     @property
     def unique_share_of_global_batch(self) -> float:
@@ -139,31 +160,38 @@ class Reads:
         full = self.full_steps[: len(shares)]
         return float(shares[full].mean() if full.any() else shares.mean())
 
-    @property
+    @cached_property
     def one_batch(self) -> bool:
         """Whether each rank read, at every step (of at least 3), the same batch of different samples."""
-        return bool(self.batches) and all(
-            len(b) >= 3 and len(np.unique(b[0])) > 1 and all(np.array_equal(np.sort(b[0]), np.sort(keys)) for keys in b[1:])
-            for b in self.batches
-        )
+        return bool(self.batches) and all(_one_batch(of_rank) for of_rank in self.batches)
 
     @cached_property
     def identical_steps(self) -> float:
         """Share of steps in which all ranks read the same samples in the same order."""
-        same = [
-            all(step < len(b) and np.array_equal(b[step], self.batches[0][step]) for b in self.batches)
-            for step in range(len(self.global_batches))
-        ]
-        return sum(same) / len(same) if same and self.world_size > 1 else 0.0
+        if self.world_size == 1 or not len(self.sizes):
+            return 0.0
+        first, *others = self.batches
+        same = np.ones(min(len(of_rank) for of_rank in self.batches), bool)
+        for other in others:
+            same &= equal_steps(first, other)[: len(same)]
+        return int(same.sum()) / len(self.sizes)
 
     @cached_property
     def twins(self) -> list[tuple[int, ...]]:
         """Groups of ranks, but not all ranks, that read the same samples in the same order at every step (of at least 3)."""
-        groups: dict[tuple[bytes, ...], list[int]] = {}
+        groups: dict[bytes, list[int]] = {}
         for rank, of_rank in enumerate(self.batches):
-            groups.setdefault(tuple(keys.tobytes() for keys in of_rank), []).append(rank)
-        found = [tuple(group) for read, group in groups.items() if len(group) > 1 and len(read) >= 3]
+            groups.setdefault(print_of(of_rank.keys, of_rank.starts), []).append(rank)
+        found = [tuple(group) for group in groups.values() if len(group) > 1 and len(self.batches[group[0]]) >= 3]
         return [] if len(groups) == 1 else found
+
+
+def _one_batch(of_rank: Batches) -> bool:
+    sizes = of_rank.sizes
+    if len(sizes) < 3 or (sizes != sizes[0]).any() or len(distinct(of_rank[0])) < 2:
+        return False
+    ordered = np.sort(of_rank.keys.reshape(len(sizes), -1), axis=1)
+    return bool((ordered == ordered[0]).all())
 
 
 def _usual(counts: np.ndarray) -> int | None:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from ...record.schema import RankLog, Run, Step
+from ...record.columns import DIGEST, ID, Samples, samples_of
+from ...record.schema import RankLog, Run
+from .apart import told_apart_by
+from .batches import Batches, distinct, equal_steps, grouped
 from .epoch_reads import Key, Reads
+from .keeping import Keeping
+
+Kind = TypeVar("Kind")
 
 ENDLESS = 1.5
 """An epoch that no loader ended, and in which ranks read this many times the data, is a run that counts no epochs."""
@@ -37,7 +44,7 @@ class Epoch:
 
 def epochs(run: Run, name: str = "train") -> list[int]:
     """Epochs in which samples of this name were recorded."""
-    return sorted({step.epoch for log in run.ranks for step in log.steps if name in step.digests})
+    return distinct(np.concatenate([samples.epoch for samples in _samples(run, name)])).tolist()
 
 
 def model_parallel_groups(run: Run) -> list[list[RankLog]]:
@@ -55,23 +62,20 @@ def model_parallel_groups(run: Run) -> list[list[RankLog]]:
 def every_epoch(run: Run, name: str = "train") -> tuple[Epoch, ...]:
     """What every rank read in each epoch; by ids, where all steps have them and nothing contradicts them.
 
-    Of ranks that share a `data_rank` the first stands for all: see `model_parallel_groups`. A run is walked over once, and
-    what was found is kept with it.
+    Of ranks that share a `data_rank` the first stands for all: see `model_parallel_groups`. A run is looked through once,
+    and what was found is kept with it.
     """
-    kept = vars(run).setdefault("every_epoch", {})
-    if name not in kept:
-        kept[name] = _every_epoch(run, name)
-    return kept[name]
+    return _once(run, f"every_epoch {name}", lambda: _every_epoch(run, name))
 
 
 def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> Reads:
     """What every rank read in one epoch; as `every_epoch` has it, unless `key` says by what samples are told apart."""
-    logs = _logs(run)
     if key is None:
         found = next((one.whole for one in every_epoch(run, name) if one.whole.epoch == epoch), None)
-        return found or Reads(epoch, "id", tuple(() for _ in logs), False)
-    steps = [[step for step in log.steps if step.epoch == epoch and name in step.digests] for log in logs]
-    return replace(_read(steps, name, key), epoch=epoch, complete=_Ends(run, logs, name).whole(epoch, steps))
+        return found or Reads(epoch, "id", tuple(Batches.none(ID) for _ in model_parallel_groups(run)), False)
+    ranks = [_OfRank(samples, key) for samples in _of_shares(run, name)]
+    complete = _Ends(run, [share[0] for share in model_parallel_groups(run)], name).whole(epoch, ranks)
+    return Reads(epoch, key, tuple(rank.of_epoch(epoch) for rank in ranks), complete)
 
 
 def first_epoch(run: Run, key: Key | None = None, name: str = "train") -> Reads | None:
@@ -88,51 +92,115 @@ def dataset_size(run: Run) -> int | None:
 
 def different_samples(run: Run, name: str = "train") -> int:
     """How many samples a run read that differ in content, over all epochs and ranks."""
-    return len(np.unique(_joined((step.digests.get(name, []) for log in run.ranks for step in log.steps), np.uint64)))
+    return _once(run, f"different_samples {name}", lambda: _different_samples(run, name))
 
 
 def ranks_off_their_group(run: Run, name: str = "train") -> list[tuple[RankLog, int]]:
     """Ranks that do not read, step by step, what the first rank of their own share reads, and in which epoch that begins."""
-
-    def read(log: RankLog) -> list[tuple[int, list[int]]]:
-        steps = (step for step in log.steps if name in step.digests)
-        return [(step.epoch, (step.ids if name in step.ids else step.digests)[name]) for step in steps]
-
+    by_log = dict(zip((id(log) for log in run.ranks), _samples(run, name), strict=True))
     found = []
     for first, *others in model_parallel_groups(run):
         for log in others:
-            pairs = zip(read(log), read(first), strict=False)
-            apart = next((epoch for (epoch, own), (_, other) in pairs if own != other), None)
-            found += [] if apart is None else [(log, apart)]
+            own, model = by_log[id(log)], by_log[id(first)]
+            apart = np.flatnonzero(~_reads_the_same(own, model))
+            found += [(log, int(own.epoch[apart[0]]))] if len(apart) else []
     return found
 
 
-def _logs(run: Run) -> list[RankLog]:
-    return [share[0] for share in model_parallel_groups(run)]
+def _reads_the_same(own: Samples, model: Samples) -> np.ndarray:
+    """[steps that both have] whether two ranks read the same: by ids where the step has them, else by contents."""
+    count = min(len(own), len(model))
+    by_id = equal_steps(Batches(own.ids, own.id_starts), Batches(model.ids, model.id_starts))[:count]
+    by_content = equal_steps(Batches(own.digests, own.starts), Batches(model.digests, model.starts))[:count]
+    nothing = (np.diff(own.starts)[:count] == 0) & (np.diff(model.starts)[:count] == 0)
+    both = own.has_ids[:count] & model.has_ids[:count]
+    neither = ~own.has_ids[:count] & ~model.has_ids[:count]
+    return (both & by_id) | (neither & by_content) | (~both & ~neither & nothing)
+
+
+def _once(run: Run, name: str, make: Callable[[], Kind]) -> Kind:
+    """What was made of a run before, or what `make` makes: it is kept with the run."""
+    made = vars(run).setdefault("made_of_reads", {})
+    if name not in made:
+        made[name] = make()
+    return made[name]
+
+
+def _samples(run: Run, name: str) -> list[Samples]:
+    """By rank: what it read under a name."""
+    return _once(run, f"samples {name}", lambda: [samples_of(log.steps, name) for log in run.ranks])
+
+
+def _of_shares(run: Run, name: str) -> list[Samples]:
+    """The same of the first rank of each share."""
+    by_log = dict(zip((id(log) for log in run.ranks), _samples(run, name), strict=True))
+    return [by_log[id(share[0])] for share in model_parallel_groups(run)]
+
+
+def _different_samples(run: Run, name: str) -> int:
+    """Epoch by epoch, so that no more than the data set and what one epoch reads are held at a time."""
+    known = np.empty(0, DIGEST)
+    ranks = [_OfRank(samples, "digest") for samples in _samples(run, name)]
+    for epoch in epochs(run, name):
+        read = distinct(np.concatenate([rank.of_epoch(epoch).keys for rank in ranks]))
+        known = read if not len(known) or np.array_equal(read, known) else distinct(np.concatenate([known, read]))
+    return len(known)
+
+
+class _OfRank:
+    """What one rank read, by epoch and by loader."""
+
+    def __init__(self, samples: Samples, key: Key) -> None:
+        keys, starts = (samples.ids, samples.id_starts) if key == "id" else (samples.digests, samples.starts)
+        self._all, self._loader = Batches(keys, starts), samples.loader
+        self._places = {epoch: places for (epoch,), places in grouped(samples.epoch)}
+        self._passes = {(epoch, 0): places for epoch, places in self._places.items()}
+        if samples.loader.any():
+            self._passes = {(epoch, loader): at for (epoch, loader), at in grouped(samples.epoch, samples.loader)}
+
+    @property
+    def passes(self) -> Iterable[tuple[int, int]]:
+        """Each epoch and loader of which something was read."""
+        return self._passes
+
+    def of_epoch(self, epoch: int) -> Batches:
+        return self._all.taken(self._places.get(epoch, _NO_PLACES))
+
+    def of_loader(self, epoch: int, loader: int) -> Batches:
+        return self._all.taken(self._passes.get((epoch, loader), _NO_PLACES))
+
+    def loaders(self, epoch: int) -> set[int]:
+        """Which loaders were read in an epoch."""
+        return set(distinct(self._loader[self._places.get(epoch, _NO_PLACES)]).tolist())
+
+
+_NO_PLACES = np.empty(0, np.int64)
 
 
 def _every_epoch(run: Run, name: str) -> tuple[Epoch, ...]:
-    logs = _logs(run)
-    recorded = [[step for step in log.steps if name in step.digests] for log in logs]
-    if not any(recorded):
+    samples = _of_shares(run, name)
+    if not any(map(len, samples)):
         return ()
-    key, doubtful = _told_apart_by(recorded, name)
-    size, ends = dataset_size(run), _Ends(run, logs, name)
-    known = {"doubtful": doubtful, "all_differ": key == "digest" and size == different_samples(run, name)}
-    passes = [_grouped(steps, lambda step: (step.epoch, step.loader)) for steps in recorded]
-    by_epoch = [_grouped(steps, lambda step: (step.epoch,)) for steps in recorded]
+    key, doubtful = told_apart_by(samples)
+    size, ends = dataset_size(run), _Ends(run, [share[0] for share in model_parallel_groups(run)], name)
+    known = {
+        "doubtful": doubtful,
+        "all_differ": key == "digest" and size == different_samples(run, name),
+        "keeping": Keeping(),
+    }
+    ranks = [_OfRank(of_rank, key) for of_rank in samples]
     found = []
-    for epoch, loaders in itertools.groupby(sorted(set().union(*passes)), lambda at: at[0]):
-        of_ranks = [of_rank.get((epoch,), []) for of_rank in by_epoch]
-        whole = replace(_read(of_ranks, name, key), epoch=epoch, complete=ends.whole(epoch, of_ranks), **known)
+    for epoch, loaders in itertools.groupby(sorted({one for rank in ranks for one in rank.passes}), lambda at: at[0]):
+        whole = Reads(epoch, key, tuple(rank.of_epoch(epoch) for rank in ranks), ends.whole(epoch, ranks), **known)
         numbers = [loader for _, loader in loaders]
         parts = [whole]
         if len(numbers) > 1:
             parts = [
-                replace(
-                    _read([of_rank.get((epoch, number), []) for of_rank in passes], name, key),
-                    epoch=epoch,
-                    complete=ends.of(epoch, number),
+                Reads(
+                    epoch,
+                    key,
+                    tuple(rank.of_loader(epoch, number) for rank in ranks),
+                    ends.of(epoch, number),
                     part=number,
                     **known,
                 )
@@ -146,22 +214,15 @@ def _every_epoch(run: Run, name: str) -> tuple[Epoch, ...]:
     return tuple(found)
 
 
-def _read(of_ranks: Sequence[Sequence[Step]], name: str, key: Key) -> Reads:
-    """The keys of some steps, by rank; epoch and completeness are for the caller to say."""
-    dtype = np.int64 if key == "id" else np.uint64
-    pick: Callable[[Step], list[int]] = (lambda s: s.ids[name]) if key == "id" else (lambda s: s.digests[name])
-    return Reads(0, key, tuple(tuple(np.array(pick(step), dtype) for step in steps) for steps in of_ranks), False)
-
-
 def _runs_on(whole: Reads, size: int) -> bool:
     """Whether an epoch that no loader ended holds several passes over the data.
 
     Ranks that each read all of the data once, or all the same, read as much in one pass.
     """
-    if max(len(keys) for keys in whole.global_batches) > size:
-        return False  # one step reads more than there is: it is filled up
+    if whole.total <= ENDLESS * size or whole.sizes.max() > size:
+        return False  # short; or one step reads more than there is: it is filled up
     one_pass = (whole.within_ranks == 0 and size >= FEW) or (whole.identical_steps >= 0.9 and whole.unique > 1)
-    return whole.total > ENDLESS * size and not one_pass
+    return not one_pass
 
 
 def _stretches(whole: Reads, size: int) -> tuple[Reads, ...]:
@@ -172,13 +233,6 @@ def _stretches(whole: Reads, size: int) -> tuple[Reads, ...]:
         replace(whole, batches=tuple(of_rank[start : start + length] for of_rank in whole.batches), part=part, stretch=True)
         for part, start in enumerate(range(0, steps, length))
     )
-
-
-def _grouped(steps: Iterable[Step], by: Callable[[Step], tuple]) -> dict[tuple, list[Step]]:
-    found: dict[tuple, list[Step]] = {}
-    for step in steps:
-        found.setdefault(by(step), []).append(step)
-    return found
 
 
 class _Ends:
@@ -200,9 +254,9 @@ class _Ends:
         """Whether a loader was read to its end."""
         return all((epoch, loader) in ended for ended in self._ended) and epoch not in self._resumed
 
-    def whole(self, epoch: int, of_ranks: Sequence[Sequence[Step]]) -> bool:
+    def whole(self, epoch: int, ranks: Iterable[_OfRank]) -> bool:
         """Whether all loaders of an epoch were."""
-        read = {step.loader for steps in of_ranks for step in steps} or {0}
+        read = set().union(*(rank.loaders(epoch) for rank in ranks)) or {0}
         return all(self.of(epoch, loader) for loader in read)
 
 
@@ -217,41 +271,3 @@ def _went_on_in(run: Run, log: RankLog) -> int | None:
     own = [earlier.steps for logs in run.earlier for earlier in logs if earlier.head.rank == log.head.rank]
     before = [step for steps in own for step in steps if step.step < first.step]
     return first.epoch if not before or any(step.epoch == first.epoch for step in before) else None
-
-
-def _told_apart_by(recorded: Sequence[Sequence[Step]], name: str) -> tuple[Key, bool]:
-    """By what samples are told apart, and whether ids and contents may contradict each other.
-
-    Ids that number each rank's own part of the data from 0 stand for another sample on each rank: one content on a rank,
-    whenever it is read, and another on the next. Where contents change from read to read nothing contradicts the ids.
-    """
-    steps = [step for of_rank in recorded for step in of_rank]
-    if not all(name in step.ids and len(step.ids[name]) == len(step.digests[name]) for step in steps):
-        return "digest", False
-    ids = _joined((step.ids[name] for step in steps), np.int64)
-    contents = _joined((step.digests[name] for step in steps), np.uint64)
-    read = [sum(len(step.ids[name]) for step in of_rank) for of_rank in recorded]
-    known, at = np.unique(ids, return_inverse=True)
-    _, what = np.unique(contents, return_inverse=True)
-    contents_of = np.bincount(_different(at, what)[0], minlength=len(known))
-    if len(recorded) == 1 or not (contents_of > 1).any():
-        return "id", False
-    who = np.repeat(np.arange(len(recorded)), read)
-    own = at * len(recorded) + who
-    of_ranks = np.bincount(_different(at, who)[0], minlength=len(known))
-    once_each = len(_different(own, what)[0]) == len(np.unique(own))
-    shared = of_ranks > 1
-    if not once_each or (contents_of[shared] > 1).mean() < 0.5:
-        return "id", False
-    return ("digest", False) if len(ids) >= 1.5 * len(np.unique(own)) else ("id", True)
-
-
-def _different(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different pairs of two arrays of whole numbers from 0 on."""
-    width = int(other.max(initial=0)) + 1
-    pairs = np.unique(one.astype(np.int64) * width + other)
-    return pairs // width, pairs % width
-
-
-def _joined(lists: Iterable[list[int]], dtype: type) -> np.ndarray:
-    return np.array(list(itertools.chain.from_iterable(lists)), dtype)

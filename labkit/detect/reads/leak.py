@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from ...record.columns import DIGEST, ID, Samples, as_array, samples_of
 from ...record.schema import RankLog, Run, Seen
+from .batches import Batches, distinct, find, grouped, starts_of
 
 Key = Literal["id", "digest"]
 
@@ -48,51 +52,102 @@ def held_out(log: RankLog, name: str = "validation") -> list[Seen]:
 def validation_leak(run: Run, name: str = "validation", train_name: str = "train") -> Leak | None:
     """What of the validation data was trained on; None where no validation was recorded."""
     passes = [held_out(log, name) for log in run.ranks]
-    steps = [[step for step in log.steps if train_name in step.digests] for log in run.ranks]
-    every_pass, every_step = [seen for own in passes for seen in own], [step for own in steps for step in own]
-    if not every_pass or not every_step:
+    trained = [samples_of(log.steps, train_name) for log in run.ranks]
+    if not any(passes) or not any(map(len, trained)):
         return None
+    every_pass = [seen for own in passes for seen in own]
     by_id = all(len(seen.ids) == len(seen.digests) for seen in every_pass) and all(
-        len(step.ids.get(train_name, ())) == len(step.digests[train_name]) for step in every_step
+        np.array_equal(of_rank.starts, of_rank.id_starts) for of_rank in trained
     )
     key: Key = "id" if by_id else "digest"
-    validated = [{one for seen in own for one in (seen.ids if by_id else seen.digests)} for own in passes]
-    trained = [{one for s in own for one in (s.ids if by_id else s.digests)[train_name]} for own in steps]
-    every, leaked = set().union(*validated), set().union(*validated) & set().union(*trained)
-    own_leaked = [held & read for held, read in zip(validated, trained, strict=True)]
-    first = _first_trained((s.epoch, (s.ids if by_id else s.digests)[train_name]) for s in every_step)
+    held = _Held([[_keys(seen, key) for seen in own] for own in passes], key)
+    contents = _Contents(held, [as_array(seen.digests, DIGEST) for seen in every_pass]) if by_id else None
+    own_leaked = []
+    for rank, of_rank in enumerate(trained):
+        places = held.see(of_rank, contents)
+        own_leaked.append(np.intersect1d(places, held.of_rank(rank)))
     scored = {seen.epoch for seen in every_pass}
-    spoilt = sorted(
-        {
-            seen.epoch
-            for seen in every_pass
-            if any(first.get(one, seen.epoch + 1) <= seen.epoch for one in (seen.ids if by_id else seen.digests))
-        }
-    )
+    spoilt = sorted(held.spoilt([seen.epoch for seen in every_pass]))
+    leaked = int((held.first < _NEVER).sum())
     return Leak(
-        len(every),
-        len(leaked),
+        len(held.keys),
+        leaked,
         key,
-        len(set().union(*own_leaked)),
+        len(distinct(np.concatenate(own_leaked))),
         spoilt[0] if spoilt else None,
         (len(spoilt), len(scored)),
-        _same_content(every_pass, ((s.ids[train_name], s.digests[train_name]) for s in every_step), leaked)
-        if by_id
-        else 1.0,
+        contents.same / leaked if contents is not None and leaked else 1.0,
     )
 
 
-def _first_trained(read: Iterable[tuple[int, list[int]]]) -> dict[int, int]:
-    """By sample: the first epoch in which any rank trained on it."""
-    first: dict[int, int] = {}
-    for epoch, keys in sorted(read, key=lambda one: one[0]):
-        for key in keys:
-            first.setdefault(key, epoch)
-    return first
+_NEVER = np.iinfo(np.int64).max
 
 
-def _same_content(passes: Iterable[Seen], trained: Iterable[tuple[list[int], list[int]]], leaked: set[int]) -> float:
-    """Of the leaked ids, the share under which validation and training saw one content at least once."""
-    held = {(one, what) for seen in passes for one, what in zip(seen.ids, seen.digests, strict=True) if one in leaked}
-    same = {one for ids, digests in trained for one, what in zip(ids, digests, strict=True) if (one, what) in held}
-    return len(same) / len(leaked) if leaked else 1.0
+def _keys(seen: Seen, key: Key) -> np.ndarray:
+    return as_array(seen.ids, ID) if key == "id" else as_array(seen.digests, DIGEST)
+
+
+class _Held:
+    """What is held out, and when each sample of it was first trained on.
+
+    Attributes:
+        keys: the different ones, over all ranks, sorted.
+        first: by key: the first epoch in which any rank trained on it, _NEVER if none did.
+    """
+
+    def __init__(self, passes: Sequence[Sequence[np.ndarray]], key: Key) -> None:
+        every = [keys for own in passes for keys in own]
+        self.keys = distinct(np.concatenate(every))
+        self.first = np.full(len(self.keys), _NEVER, np.int64)
+        self.places = [np.searchsorted(self.keys, keys) for keys in every]
+        self._begins = starts_of(np.array([len(own) for own in passes]))
+        self._key = key
+
+    def of_rank(self, rank: int) -> np.ndarray:
+        """The places in `keys` of what a rank holds out."""
+        return distinct(np.concatenate([_NONE, *self.places[self._begins[rank] : self._begins[rank + 1]]]))
+
+    def see(self, trained: Samples, contents: _Contents | None) -> np.ndarray:
+        """Look through what a rank trained on, epoch by epoch; the places in `keys` of what of it is held out."""
+        keys, starts = (trained.ids, trained.id_starts) if self._key == "id" else (trained.digests, trained.starts)
+        read, digests, seen = Batches(keys, starts), Batches(trained.digests, trained.starts), [_NONE]
+        for (epoch,), steps in grouped(trained.epoch):
+            places, hit = find(read.taken(steps).keys, self.keys)
+            self.first[places] = np.minimum(self.first[places], epoch)
+            if contents is not None:
+                contents.compare(places, digests.taken(steps).keys[hit])
+            seen.append(distinct(places))
+        return distinct(np.concatenate(seen))
+
+    def spoilt(self, epochs: Sequence[int]) -> set[int]:
+        """Of the epochs of the passes, those with a sample that was trained on by then."""
+        return {
+            epoch
+            for epoch, places in zip(epochs, self.places, strict=True)
+            if len(places) and int(self.first[places].min()) <= epoch
+        }
+
+
+class _Contents:
+    """Whether what is held out under an id is trained on under it with the same content at least once."""
+
+    def __init__(self, held: _Held, digests: Sequence[np.ndarray]) -> None:
+        contents = np.concatenate(digests)
+        self._contents = distinct(contents)
+        places = np.concatenate(held.places)
+        self._pairs = distinct(places * len(self._contents) + np.searchsorted(self._contents, contents))
+        self._same = np.zeros(len(held.keys), bool)
+
+    def compare(self, places: np.ndarray, digests: np.ndarray) -> None:
+        """Take in what was trained on: the places of the ids among those held out, and the contents."""
+        what, known = find(digests, self._contents)
+        pairs = places[known] * len(self._contents) + what
+        self._same[places[known][find(pairs, self._pairs)[1]]] = True
+
+    @property
+    def same(self) -> int:
+        """How many ids have a content in common."""
+        return int(self._same.sum())
+
+
+_NONE = np.empty(0, np.int64)

@@ -7,6 +7,7 @@ import numpy as np
 from ...record.quantity import Quantity
 from ...record.schema import Record
 from ..runs import comm_share, weights_equal, weights_gap
+from .batches import distinct
 from .epoch_reads import Key, Reads
 from .epochs import (
     dataset_size,
@@ -42,16 +43,24 @@ def sampler_padding(num_samples: int, world_size: int) -> int:
     return -num_samples % world_size
 
 
+def only_the_last_step_repeats(seen: Reads) -> bool:
+    """Whether all reads before the last step are of different samples."""
+    if seen.unique == seen.total:
+        return True
+    before = seen.global_batches[:-1].keys
+    return len(distinct(before)) == len(before)
+
+
 def filling(seen: Reads, num_samples: int | None) -> int:
     """Repeated reads by which a loader filled its last global batch up from the start of the epoch; 0 where it did not.
 
     Then the last of several global batches is full, all reads before it are of different samples, and every sample was
     read.
     """
-    if num_samples is None or len(seen.global_batches) < 2 or seen.unique != num_samples:
+    if num_samples is None or len(seen.sizes) < 2 or seen.unique != num_samples:
         return 0
-    surplus, before = seen.total - num_samples, np.concatenate(seen.global_batches[:-1])
-    fills = 0 < surplus < len(seen.global_batches[-1]) and seen.full_steps[-1] and len(np.unique(before)) == len(before)
+    surplus, last = seen.total - num_samples, int(seen.sizes[-1])
+    fills = 0 < surplus < last and seen.full_steps[-1] and only_the_last_step_repeats(seen)
     return surplus if fills else 0
 
 

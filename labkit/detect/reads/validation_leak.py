@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...record.columns import DIGEST, as_array
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ...words import plural
 from ..explanations import MEETINGS, unless_contents_change
 from ..verdict import Verdict, answering, either
+from .batches import counted
 from .leak import Leak, held_out, validation_leak
 from .measures import dataset_size, every_epoch
 
@@ -106,9 +108,11 @@ def _copies_in_data(run: Run, leak: Leak) -> bool:
     """
     pairs, different = 0, 1
     for log in run.ranks:
-        for epoch in {seen.epoch for seen in held_out(log)}:
-            read = [digest for seen in held_out(log) if seen.epoch == epoch for digest in seen.digests]
-            times = np.unique(np.array(read, np.uint64), return_counts=True)[1]
+        of_epochs: dict[int, list[np.ndarray]] = {}
+        for seen in held_out(log):
+            of_epochs.setdefault(seen.epoch, []).append(as_array(seen.digests, DIGEST))
+        for read in of_epochs.values():
+            times = counted(np.concatenate(read))[1]
             if len(times):
                 pairs = max(pairs, int((times // int(np.median(times)) - 1).clip(0).sum()))
                 different = max(different, len(times))

@@ -125,7 +125,7 @@ def _judge_epoch(seen: Reads, facts: _Facts) -> Verdict:
     no_accident = times in facts.no_accident or workers == times
     certain = seen.sure or _more_reads_than_copies_make(seen, size)
     # each worker makes batches of its own
-    if times is not None and 2 <= times <= len(seen.global_batches) and no_accident and certain:
+    if times is not None and 2 <= times <= len(seen.sizes) and no_accident and certain:
         return _evenly(seen, times, facts, evidence)
     if not seen.sure and seen.within_ranks <= EQUAL_SAMPLES * seen.total:
         return _answer("clear", evidence, cause="each rank reads a sample at most once an epoch; a few samples are equal")
