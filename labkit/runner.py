@@ -24,6 +24,7 @@ from .ranks.storage import Standing, standing
 from .record import store
 from .record.baseline import Baseline, read_baseline
 from .record.load import heaviest
+from .record.roles import Role
 from .record.schema import Head, Provenance, Run
 from .words import plural
 
@@ -109,15 +110,16 @@ def execute(
     """
     runs = {}
     for plan in plans:
-        where = folder / plan.role
+        role = str(plan.role)
+        where = folder / role
         where.mkdir()
         if place is not None and plan.group:
             launched = _joined(plan, request, place, where)
             assert launched is not None  # rank 0
         else:
             launched = _launched(plan, request, placement, where, stands)
-        run = store.read_run(where, plan.role, launched.wall_s, launched.attempts)
-        runs[plan.role] = msgspec.structs.replace(run, load=launched.load)
+        run = store.read_run(where, role, launched.wall_s, launched.attempts)
+        runs[role] = msgspec.structs.replace(run, load=launched.load)
     return runs
 
 
@@ -138,7 +140,7 @@ def _joined(plan: RunPlan, request: Request, place: Place, folder: Path | None) 
         device=request.device,
         backend=request.backend,
         deadline_s=request.deadline_s,
-        faults=request.faults if plan.role == "variant" else (),
+        faults=request.faults if plan.role == Role.VARIANT else (),
     )
 
 
@@ -158,9 +160,9 @@ def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Pat
         seats=stands.seats_for(plan.ranks, group=plan.group and plan.network, reads_store=plan.store is not None),
         store=stands.store if plan.store else None,
         max_restarts=plan.max_restarts,
-        faults=(*plan.faults, *(request.faults if plan.role == "variant" else ())),
+        faults=(*plan.faults, *(request.faults if plan.role == Role.VARIANT else ())),
         control=request.control,
-        on_progress=None if tell is None else lambda progress: tell(plan.role, progress),
+        on_progress=None if tell is None else lambda progress: tell(str(plan.role), progress),
     )
 
 

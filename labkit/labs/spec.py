@@ -65,7 +65,7 @@ class RunPlan:
     """One launch that a record needs.
 
     Attributes:
-        role: "variant" for the one under study, else the reference's name.
+        role: what the run is there for; `Role.VARIANT` is the one under study. A lab's own word where no `Role` fits.
         program: importable, or a function that travels by value.
         task: handed to each rank as `context.task`.
         ranks: how many.

@@ -19,6 +19,7 @@ from ..words import plural
 from .baseline import Baseline
 from .bounds import Count, Hashes, Int, Name, Named, Nanoseconds, Number, Numbers, Rank, Ranks, Text, Value
 from .load import Load
+from .roles import Role
 
 SCHEMA_VERSION = 1
 
@@ -286,7 +287,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, dict=True):
-    """The runs that a verdict needs, by role: "variant" is the one under study, the others are its references.
+    """The runs that a verdict needs, by role: the variant is the one under study, the others its references (see `Role`).
 
     A survey has no variant; its first run stands for it. `baseline` is what the machine was known to do at the time.
     What a script's own probes wrote is of no lab (""); its variant is the name of its folder.
@@ -318,7 +319,7 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     @property
     def run(self) -> Run:
         """The run under study."""
-        return self.runs.get("variant") or next(iter(self.runs.values()))
+        return self.runs.get(Role.VARIANT) or next(iter(self.runs.values()))
 
     @property
     def network(self) -> Network | None:

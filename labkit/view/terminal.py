@@ -12,17 +12,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from ..record.roles import label_of
 from . import palette
 from .tables import in_terminal
-
-_ROLE = {
-    "variant": "{} ranks",
-    "link": "the link of {} ranks",
-    "launch": "a launch of {} ranks",
-    "compute": "products and copies",
-    "storage": "storage",
-}
-"""What a launch is for, where it is no reference. The parts of a survey have roles of their own."""
 
 _STYLE = {"found": "bold red", "clear": "bold green", "inconclusive": "bold yellow", "not_applicable": "dim"}
 
@@ -157,8 +149,7 @@ def progress_bar(console: Console) -> Iterator[Any]:
 
         def on_progress(role: str, progress: Any) -> None:
             if role not in tasks:
-                label = _ROLE.get(role.split("-")[0], f"{role} process, to compare").format(len(progress.steps))
-                tasks[role] = bar.add_task(label, total=1.0, steps="…")
+                tasks[role] = bar.add_task(label_of(role, len(progress.steps)), total=1.0, steps="…")
             bar.update(tasks[role], completed=progress.fraction, steps=progress.said)
 
         yield on_progress

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..detect.crash.measures import Crash, crashes, steps_that_count
+from ..record.roles import Role
 from ..record.schema import LANES, RankLog, Record, Run, Span, Step
 
 STEPS_THREAD = 0
@@ -36,7 +37,7 @@ def chrome_trace(record: Record) -> dict[str, Any]:
         restarts = crashes(run) if run.earlier else []
         if restarts:
             pid += 1
-            name = "restarts" if role == "variant" else f"{role}, restarts"
+            name = "restarts" if role == Role.VARIANT else f"{role}, restarts"
             named += [*_named_process(pid, name), *_thread(pid, STEPS_THREAD, "from the crash to the next step")]
             timed += [_restart(pid, crash) for crash in restarts]
     origin = min((event["ts"] for event in timed), default=0)
@@ -54,12 +55,12 @@ def chrome_trace(record: Record) -> dict[str, Any]:
 
 def _in_order(runs: dict[str, Run]) -> list[tuple[str, Run]]:
     """The launch under study first."""
-    return sorted(runs.items(), key=lambda item: item[0] != "variant")
+    return sorted(runs.items(), key=lambda item: item[0] != Role.VARIANT)
 
 
 def _name(role: str, log: RankLog, number: int, run: Run) -> str:
     """A rank's, with its attempt where there were several."""
-    name = f"rank {log.head.rank}" if role == "variant" else f"{role}, rank {log.head.rank}"
+    name = f"rank {log.head.rank}" if role == Role.VARIANT else f"{role}, rank {log.head.rank}"
     return name if not run.earlier else f"{name}, attempt {number + 1} of {len(run.earlier) + 1}"
 
 

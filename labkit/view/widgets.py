@@ -14,6 +14,7 @@ import ipywidgets as widgets
 
 from ..detect.cost import cost_of
 from ..errors import LabkitError, RunStopped, UnknownName
+from ..record.roles import Role, label_of
 from ..words import plural
 from . import palette
 from .cards import cost_card, escape, note_card, record_card, verdicts_card
@@ -209,7 +210,7 @@ class Panel:
         if now - self._last_refresh < _REFRESH_S:
             return
         self._last_refresh = now
-        what = "" if role == "variant" else f"{role}, to compare with: "
+        what = "" if role == Role.VARIANT else f"{label_of(role, len(progress.steps))}: "
         self._progress.value = progress.fraction
         if not progress.running:
             self._state.value = f"{what}starting {plural(len(progress.steps), 'rank')} …"

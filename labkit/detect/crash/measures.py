@@ -15,11 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Event, RankLog, Record, Run, Step
 from ..runs import weights_equal, weights_gap
 
-REFERENCE = "uninterrupted"
-BEFORE = "before"
+REFERENCE = Role.UNINTERRUPTED
+BEFORE = Role.BEFORE
 """The run that stopped, where another launch goes on from its checkpoints."""
 _NO_STATE = ("when", "of_step")
 

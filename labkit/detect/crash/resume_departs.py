@@ -135,7 +135,7 @@ def _without_reference(run: Run, begun: int, missing: list[str], evidence: dict[
         evidence,
         cause="there is no uninterrupted run to compare with, and the program tells no hashes of its state",
         fix=either(
-            lab=f"run the same without a crash, as the record's {REFERENCE!r} run",
+            lab=f"run the same without a crash, as the record's '{REFERENCE}' run",
             script="record a hash of each state when it is saved and when it is back: probe.event('state', when='saved' or "
             "'resumed', of_step=…, weights=…, optimizer=…)",
         ),

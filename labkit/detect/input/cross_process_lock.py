@@ -9,6 +9,7 @@ has its own.
 from __future__ import annotations
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record
 from ...words import plural
 from ..under_load import uneven
@@ -39,7 +40,7 @@ def detect(record: Record) -> Verdict:
             cause="workers fetch ahead: what a rank waits says little of what they wait for",
             fix="run once without workers (num_workers=0)",
         )
-    if "alone" not in record.runs:
+    if Role.ALONE not in record.runs:
         return _answer(
             "not_applicable",
             cause="the record holds no run of one rank alone to compare with",
@@ -66,7 +67,7 @@ def detect(record: Record) -> Verdict:
         meet = bool(run.fact("meets", False))
         evidence["speed_up"] = Quantity(gain, "x one rank alone")
         evidence["serial_share_fitted"] = Quantity(serial_share(gain, run.world_size, meet=meet), "of the work", "fitted")
-    doubt = uneven(run, record.runs["alone"])
+    doubt = uneven(run, record.runs[Role.ALONE])
     beside = shared.slowdown * doubt <= NOT_SLOWER or shared.at_once / doubt >= min(2.0, 0.75 * run.world_size)
     if beside or shared.alone_s < 0.001:
         return _answer("clear", evidence, cause="ranks fetch beside each other as fast as alone, or several at a time")

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...record.clocks import one_clock
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import RankLog, Record, Run, Span, Step
 from ..runs import train_steps, union_ns
 
@@ -185,7 +186,7 @@ def speed_up(record: Record) -> float | None:
 
 def share_alone(record: Record) -> float | None:
     """The share f of one rank's step that fetching takes while no other rank is there."""
-    found = waits(record.runs["alone"].ranks[0]) if "alone" in record.runs else None
+    found = waits(record.runs[Role.ALONE].ranks[0]) if Role.ALONE in record.runs else None
     return found.share if found else None
 
 
@@ -267,9 +268,9 @@ class Sharing:
 def sharing(record: Record) -> Sharing | None:
     """How the fetches of several ranks get on with each other; None without the run of one rank alone to compare with."""
     run = record.run
-    if "alone" not in record.runs or run.world_size < 2:
+    if Role.ALONE not in record.runs or run.world_size < 2:
         return None
-    own, alone = fetches(run), fetches(record.runs["alone"])[0]
+    own, alone = fetches(run), fetches(record.runs[Role.ALONE])[0]
     if len(alone) < ENOUGH or min(len(spans) for spans in own) < ENOUGH:
         return None
     alone_ns = float(np.median([span.end_ns - span.start_ns for span in alone]))
@@ -337,7 +338,7 @@ def input_measures(record: Record) -> dict[str, Quantity]:
     rate = samples_per_s(run)
     if rate is not None:
         found["samples_per_s"] = Quantity(rate, "samples/s", source)
-    for role, name in (("dummy", "dummy_batch_ratio"), ("inline", "without_workers_ratio")):
+    for role, name in ((Role.DUMMY, "dummy_batch_ratio"), (Role.INLINE, "without_workers_ratio")):
         ratio = times_faster(record, role)
         if ratio is not None:
             found[name] = Quantity(ratio, "x this run's rate", source)

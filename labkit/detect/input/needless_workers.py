@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..under_load import uneven
 from ..verdict import Verdict, answering, either
@@ -35,7 +36,7 @@ def detect(record: Record) -> Verdict:
     workers = int(run.fact("workers", 0) or 0)  # pyright: ignore[reportArgumentType]
     if not workers:
         return _answer("not_applicable", cause="the run has no workers, or does not say", fix="declare workers=...")
-    if "inline" not in record.runs:
+    if Role.INLINE not in record.runs:
         return _answer(
             "not_applicable",
             cause="the record holds no run without workers to compare with",
@@ -44,7 +45,7 @@ def detect(record: Record) -> Verdict:
                 script="run it once with num_workers=0, and compare the time of a step",
             ),
         )
-    ratio, own, other = times_faster(record, "inline"), _quarters(run), _quarters(record.runs["inline"])
+    ratio, own, other = times_faster(record, Role.INLINE), _quarters(run), _quarters(record.runs[Role.INLINE])
     if ratio is None or own is None or other is None:
         return _answer("inconclusive", cause="too few steps to judge by", fix=f"run {ENOUGH + 2} steps or more")
     (own_low, own_high), (other_low, other_high) = own, other
@@ -54,7 +55,7 @@ def detect(record: Record) -> Verdict:
         "step_with_middle_half": Quantity(f"{own_low * 1e3:.3g} to {own_high * 1e3:.3g}", "ms"),
         "step_without_middle_half": Quantity(f"{other_low * 1e3:.3g} to {other_high * 1e3:.3g}", "ms"),
     }
-    faster = FASTER * uneven(run, record.runs["inline"])
+    faster = FASTER * uneven(run, record.runs[Role.INLINE])
     if ratio >= faster and other_high < own_low - FLOOR_S:
         return _answer(
             "found",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..runs import union_ns
 from ..under_load import uneven
@@ -33,7 +34,7 @@ def detect(record: Record) -> Verdict:
             cause="the program counted no bytes read from a store",
             fix='count them: probe.count("store_bytes", num_bytes)',
         )
-    if run.world_size == 1 or "alone" not in record.runs:
+    if run.world_size == 1 or Role.ALONE not in record.runs:
         return _answer(
             "not_applicable",
             cause="there is nothing to compare with: it takes several ranks, and one that reads alone",
@@ -50,7 +51,7 @@ def detect(record: Record) -> Verdict:
         )
     if not counted(run, "store_bytes", later=True) and len({step.epoch for step in run.ranks[0].steps}) > 1:
         return _answer("clear", _bytes(run), cause="the store is read in the first epoch, and no more after it")
-    own, alone = _rate(run), _rate(record.runs["alone"])
+    own, alone = _rate(run), _rate(record.runs[Role.ALONE])
     if own is None or alone is None:
         return _answer(
             "inconclusive", _bytes(run), cause="too few steps read from the store", fix=f"run {ENOUGH + 2} steps or more"
@@ -64,7 +65,7 @@ def detect(record: Record) -> Verdict:
     }
     if rates is not None:
         evidence["rate_of_each_rank"] = Quantity(float(rates.mean()) * 8 / 1e6, "Mbit/s", source)
-    doubt = uneven(run, record.runs["alone"])
+    doubt = uneven(run, record.runs[Role.ALONE])
     if times <= NO_MORE / doubt:
         return _answer(
             "found",

@@ -8,6 +8,7 @@ record holds one, has the last word: if that is no faster, data are not what is 
 from __future__ import annotations
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record
 from ...words import plural
 from ..under_load import hindered, is_heavy
@@ -51,7 +52,7 @@ def detect(record: Record) -> Verdict:
             fix=f"run {ENOUGH + 2} steps or more",
         )
     worst = max(found, key=lambda rank: found[rank].share)
-    wait, gain = found[worst], times_faster(record, "dummy")
+    wait, gain = found[worst], times_faster(record, Role.DUMMY)
     evidence = _evidence(record, wait, gain)
     agree = sum(share > LIMIT for share in wait.blocks) / len(wait.blocks)
     if wait.seconds < TOO_LITTLE_S:
@@ -113,7 +114,7 @@ def _alone(found: dict[int, Waits], worst: int) -> bool:
 
 def _fix(record: Record, gain: float | None) -> str:
     """What suits the evidence."""
-    run, inline, shared = record.run, times_faster(record, "inline"), sharing(record)
+    run, inline, shared = record.run, times_faster(record, Role.INLINE), sharing(record)
     workers = int(run.fact("workers", 0) or 0)  # pyright: ignore[reportArgumentType]
     if inline is not None and inline > DUMMY_GAIN:
         return "take the workers away (num_workers=0): without them this run is faster"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...record.quantity import Quantity, share
+from ...record.roles import Role
 from ...record.schema import Record, Run, Source
 from ...theory.ceilings import MIN_SIZES, LinkFit, fit_link
 from ...theory.overlap_model import Gradients, Link, Predicted, predict
@@ -43,7 +44,7 @@ class Alone:
 
 def parts_alone(record: Record) -> Alone:
     """The parts of a record's step by themselves, as far as they were measured."""
-    link = record.runs.get("link")
+    link = record.runs.get(Role.LINK)
     repeats = link_repeats(link) if link is not None else {}
     seconds = [longest_s(of_ranks) for of_ranks in alone_steps(record.run)]
     return Alone(np.array(seconds), float(np.median(repeats[max(repeats)])) if repeats else None)
@@ -59,7 +60,7 @@ def more_than_computing_s(record: Record) -> np.ndarray | None:
 
 def link_of(record: Record) -> LinkFit | None:
     """The line through the all-reduces that were timed on this record's own link; None where there were none."""
-    run = record.runs.get("link")
+    run = record.runs.get(Role.LINK)
     repeats = link_repeats(run) if run is not None else {}
     if run is None or run.world_size < 2 or len(repeats) < MIN_SIZES:
         return None

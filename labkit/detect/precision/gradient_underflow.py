@@ -7,6 +7,7 @@ them in fp32 too, so only those beyond the fp32 run's own count.
 from __future__ import annotations
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record
 from ..verdict import Verdict, answering
 from .measures import excess, scaling, updates_of, zero_shares
@@ -24,7 +25,7 @@ ENOUGH = 3
 
 def detect(record: Record) -> Verdict:
     """Compare the share of zero gradients with the fp32 reference's, over all updates."""
-    run, reference = record.run, record.runs.get("reference")
+    run, reference = record.run, record.runs.get(Role.REFERENCE)
     if not updates_of(run):
         return _no_updates(record)
     if reference is None or not updates_of(reference):

@@ -7,6 +7,7 @@ step after step, however many there are. Weights kept in fp32 (a master copy, as
 from __future__ import annotations
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
 from .measures import excess, lost_shares, memory_of, updates_of
@@ -23,7 +24,7 @@ ENOUGH = 3
 
 def detect(record: Record) -> Verdict:
     """Compare the share of updates that change nothing, where the gradient is not 0, with the fp32 reference's."""
-    run, reference = record.run, record.runs.get("reference")
+    run, reference = record.run, record.runs.get(Role.REFERENCE)
     own = lost_shares(run)
     if not len(own):
         return _none_seen(run)
@@ -59,5 +60,5 @@ def _none_seen(run: Run) -> Verdict:
 
 def weights_are_fp32(record: Record) -> bool:
     """Whether the weights take as many bytes as the reference's, so that their format is not what loses updates."""
-    own, reference = memory_of(record.run), memory_of(record.runs["reference"])
+    own, reference = memory_of(record.run), memory_of(record.runs[Role.REFERENCE])
     return bool(own and reference and own["weights_bytes"] == reference["weights_bytes"])

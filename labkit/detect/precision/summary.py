@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..runs import weights_equal, weights_gap
 from .measures import (
@@ -22,7 +23,7 @@ from .measures import (
 
 def precision_measures(record: Record) -> dict[str, Quantity]:
     """The measures of a run and of fp32 beside it, by name."""
-    run, reference = record.run, record.runs.get("reference")
+    run, reference = record.run, record.runs.get(Role.REFERENCE)
     found = {"updates": Quantity(sum(step.counts.get("updates", 0) for step in steps_of(run)), "steps")}
     loss, loss_fp32 = final_loss(run), final_loss(reference) if reference else None
     if loss is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record
 from ..runs import comm_share, weights_equal, weights_gap
 from .batches import distinct
@@ -118,8 +119,8 @@ def data_measures(record: Record) -> dict[str, Quantity]:
     share = comm_share(run)
     if share is not None:
         found["comm_share"] = Quantity(share, "of step time", record.link_source)
-    if "single" in record.runs:
-        gap, equal = weights_gap(run, record.runs["single"]), weights_equal(run, record.runs["single"])
+    if Role.SINGLE in record.runs:
+        gap, equal = weights_gap(run, record.runs[Role.SINGLE]), weights_equal(run, record.runs[Role.SINGLE])
         if gap is not None:
             found["weights_gap_to_single"] = Quantity(gap, "relative")
         if equal is not None:

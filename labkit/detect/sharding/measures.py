@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...record.roles import Role
 from ...record.schema import Event, RankLog, Record, Run
 from ...theory.strategies import STRATEGIES
 from ...theory.zero import State, hsdp_state, hsdp_traffic, recipe, state, traffic
@@ -164,7 +165,7 @@ def timed_steps_s(run: Run) -> np.ndarray:
 
 def fast_steps_s(record: Record) -> dict[str, np.ndarray]:
     """By strategy: seconds of the timed steps without hosts and links; empty where that was not run."""
-    run = record.runs.get("fast")
+    run = record.runs.get(Role.FAST)
     if run is None:
         return {}
     found: dict[str, np.ndarray] = {}
@@ -184,7 +185,7 @@ def losses(run: Run) -> np.ndarray:
 
 def loss_gap(record: Record, run: Run) -> float | None:
     """Largest relative difference from one process's loss; None without one, or without steps in common."""
-    single = record.runs.get("single")
+    single = record.runs.get(Role.SINGLE)
     if single is None:
         return None
     own, alone = losses(run), losses(single)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ...record.table import Table
 from ...theory.strategies import STRATEGIES
@@ -88,7 +89,7 @@ def kept_after_backward(run: Run) -> float:
 def zero_measures(record: Record) -> dict[str, Quantity]:
     """The measures of the lab: of the run under study; of a comparison, those of every strategy after its name."""
     runs = strategy_runs(record)
-    if "variant" in record.runs or len(runs) < 2:
+    if Role.VARIANT in record.runs or len(runs) < 2:
         return _measures(record, record.run) if psi(record.run) else {}
     found = {}
     for name, run in runs.items():

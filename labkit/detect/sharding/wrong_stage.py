@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ...theory.strategies import STRATEGIES
 from ...theory.zero import cheapest, recipe
@@ -37,7 +38,7 @@ ENOUGH = 3
 def detect(record: Record) -> Verdict:
     """Judge the run under study beside the runs of other strategies in the record."""
     run = record.run
-    if "variant" not in record.runs and len(strategy_runs(record)) > 1:
+    if Role.VARIANT not in record.runs and len(strategy_runs(record)) > 1:
         return _answer(
             "not_applicable", cause="this record compares strategies, none is under study", fix="read its table, or run one"
         )

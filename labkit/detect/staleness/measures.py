@@ -16,12 +16,12 @@ from functools import cached_property
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Run, Step
 from ...theory.delay import MAX_DELAY, stability_limit, staleness_sum
 from ..runs import train_steps, union_ns, weights_equal, weights_gap
 from ..spread import Slow
 
-REPEATS = "repeat"
 """Roles that begin like this are runs of the very same program with the very same settings."""
 
 
@@ -151,7 +151,7 @@ def evaluated(run: Run) -> float | None:
 def sharpness_of(record: Record) -> float | None:
     """The largest curvature that was measured: along the synchronous run, along this one, or before it; None if none was."""
     known: list[float] = []
-    for run in (record.run, record.runs.get("sync")):
+    for run in (record.run, record.runs.get(Role.SYNC)):
         for log in run.ranks if run is not None else ():
             values = [event.fields.get("value") for event in log.events if event.name == "sharpness"]
             known += [float(v) for v in (*values, log.head.facts.get("sharpness")) if isinstance(v, (int, float))]
@@ -193,7 +193,7 @@ def stability(record: Record) -> Stability | None:
 
 def repeats_of(record: Record) -> list[Run]:
     """The runs of the same program with the same settings, the one under study first."""
-    return [record.run, *(run for role, run in sorted(record.runs.items()) if role.startswith(REPEATS))]
+    return [record.run, *(run for role, run in sorted(record.runs.items()) if Role.of(role) is Role.REPEAT)]
 
 
 def arrival_repeats(record: Record) -> bool | None:
@@ -276,10 +276,10 @@ def staleness_measures(record: Record) -> dict[str, Quantity]:
         rate = samples_per_s(run)
         if rate is not None:
             found["samples_per_s"] = Quantity(rate, "samples/s", record.link_source)
-        other = samples_per_s(record.runs["sync"]) if "sync" in record.runs else None
+        other = samples_per_s(record.runs[Role.SYNC]) if Role.SYNC in record.runs else None
         if rate is not None and other:
             found["throughput_over_sync"] = Quantity(rate / other, "x", record.link_source)
-    for name, source in (("loss_final", run), ("loss_final_sync", record.runs.get("sync"))):
+    for name, source in (("loss_final", run), ("loss_final_sync", record.runs.get(Role.SYNC))):
         value = evaluated(source) if source is not None else None
         if value is not None:
             found[name] = Quantity(value, "on all data")
@@ -287,8 +287,8 @@ def staleness_measures(record: Record) -> dict[str, Quantity]:
     for name, repeated in (("arrival_repeats", arrival_repeats(record)), ("weights_repeat", weights_repeat(record))):
         if repeated is not None:
             found[name] = Quantity(repeated)
-    if "single" in record.runs:
-        gap, equal = weights_gap(run, record.runs["single"]), weights_equal(run, record.runs["single"])
+    if Role.SINGLE in record.runs:
+        gap, equal = weights_gap(run, record.runs[Role.SINGLE]), weights_equal(run, record.runs[Role.SINGLE])
         if gap is not None:
             found["weights_gap_to_single"] = Quantity(gap, "relative")
         if equal is not None:

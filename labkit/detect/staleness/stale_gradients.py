@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record
 from ..verdict import Verdict, answering, either
 from .measures import Losses, Pushes, Stability, loss_by_samples, pushes, stability
@@ -73,7 +74,7 @@ def detect(record: Record) -> Verdict:
     limits, where = stability(record), str(run.fact("loop_where", "")) or None
     if limits is not None:
         evidence |= _of_theory(limits)
-    reference = loss_by_samples(record.runs["sync"]) if "sync" in record.runs else None
+    reference = loss_by_samples(record.runs[Role.SYNC]) if Role.SYNC in record.runs else None
     if reference is None:
         return _without_reference(of_run, own, limits, evidence, where)
     return _beside(of_run, own, reference, limits, evidence, where)

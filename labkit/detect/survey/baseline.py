@@ -6,6 +6,7 @@ import numpy as np
 
 from ...record.baseline import BASELINE_SCHEMA, Baseline
 from ...record.load import heaviest
+from ...record.roles import Role
 from ...record.schema import Record
 from ...theory.ceilings import MIN_SIZES, timing
 from ...words import plural
@@ -18,10 +19,10 @@ ONE_RANK = "one rank sends nothing: measure with --ranks 2 or more"
 
 def baseline_of(record: Record) -> Baseline | None:
     """What later labs compare with; None where the record is of the link alone."""
-    compute = operations(record.runs.get("compute"))
+    compute = operations(record.runs.get(Role.COMPUTE))
     if "copy" not in compute or "matmul-fp32" not in compute:
         return None
-    head = record.runs["compute"].ranks[0].head
+    head = record.runs[Role.COMPUTE].ranks[0].head
     values: dict = {"spread": {}, "how": {}}
     for part in (_of_compute(record), _of_link(record), _of_storage(record), _of_launch(record)):
         values["spread"] |= part.pop("spread", {})
@@ -33,20 +34,20 @@ def baseline_of(record: Record) -> Baseline | None:
         device_kind=head.device.split(":")[0],
         system=record.provenance.system,
         torch=record.provenance.torch,
-        cores=_int(record.runs["compute"].fact("cores", head.threads)),
+        cores=_int(record.runs[Role.COMPUTE].fact("cores", head.threads)),
         threads=head.threads,
         backend=record.provenance.backend,
         world_size=record.provenance.world_size,
         date=record.provenance.date,
         matmul_flops_per_s={d: compute[f"matmul-{d}"].flops_per_s for d in DTYPES if f"matmul-{d}" in compute},
         copy_bytes_per_s=compute["copy"].bytes_per_s,
-        load=heaviest([run.load for role, run in record.runs.items() if not role.startswith("launch")]),
+        load=heaviest([run.load for role, run in record.runs.items() if Role.of(role) is not Role.LAUNCH]),
         **values,
     )
 
 
 def _of_compute(record: Record) -> dict:
-    run = record.runs["compute"]
+    run = record.runs[Role.COMPUTE]
     threads = run.ranks[0].head.threads
     on = "" if run.ranks[0].head.device.startswith("cuda") else f", {plural(threads, 'thread')}"
     spread, how = {}, {}
@@ -67,9 +68,9 @@ def _of_compute(record: Record) -> dict:
 def _of_link(record: Record) -> dict:
     fit = link_fit(record)
     if fit is None:
-        why = ONE_RANK if record.runs["link"].world_size < 2 else f"fewer than {MIN_SIZES} message sizes"
+        why = ONE_RANK if record.runs[Role.LINK].world_size < 2 else f"fewer than {MIN_SIZES} message sizes"
         return {"how": {"link_latency": why, "link_bandwidth": why}}
-    spreads = [timing(seconds).spread for seconds in link_repeats(record.runs["link"]).values()]
+    spreads = [timing(seconds).spread for seconds in link_repeats(record.runs[Role.LINK]).values()]
     ranks = f"{plural(fit.world_size, 'rank')}, {record.provenance.backend}"
     sizes = f"{_size(fit.sizes[0])} to {_size(fit.sizes[-1])}"
     how = f"fit over {len(fit.sizes)} sizes, {sizes}, off by up to {fit.residual_max:.0%}; {ranks}"
@@ -83,7 +84,7 @@ def _of_link(record: Record) -> dict:
 
 
 def _of_storage(record: Record) -> dict:
-    run = record.runs.get("storage")
+    run = record.runs.get(Role.STORAGE)
     found = operations(run)
     if run is None or not {"read-sequential", "read-random"} <= set(found):
         return {}

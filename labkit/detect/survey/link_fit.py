@@ -7,6 +7,7 @@ machine shifts single sizes; both leave a residual. What the repeats' own scatte
 from __future__ import annotations
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record
 from ...theory.ceilings import MIN_SIZES, timing
 from ..under_load import is_heavy
@@ -24,7 +25,7 @@ GOOD = 0.5
 
 def detect(record: Record) -> Verdict:
     """Judge the record's link, if it has one."""
-    run = record.runs.get("link")
+    run = record.runs.get(Role.LINK)
     if run is None:
         return _answer("not_applicable", cause="the record has no measurement of a link", fix="run `labkit run start-here`")
     if run.world_size < 2:

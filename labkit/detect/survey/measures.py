@@ -8,6 +8,7 @@ import numpy as np
 
 from ...record.baseline import GIGA, MICRO, quantities
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record, Source
 from ...theory.ceilings import LinkFit
 from .baseline import baseline_of
@@ -46,7 +47,7 @@ def invariants(record: Record) -> list[str]:
     lines = [line for line in lines if "tf32" not in line]  # where the device has it
     rates = [quantity.value for quantity in found.values() if isinstance(quantity.value, float)]
     facts = {"every number is finite and not negative": all(np.isfinite(rate) and rate >= 0 for rate in rates)}
-    fit, storage = link_fit(record), operations(record.runs.get("storage"))
+    fit, storage = link_fit(record), operations(record.runs.get(Role.STORAGE))
     if fit is not None:
         facts["the largest message takes longer than the smallest"] = bool(fit.measured_s[-1] > fit.measured_s[0])
         within = np.abs(fit.predicted_s / fit.measured_s - 1) <= fit.residual_max + 1e-9

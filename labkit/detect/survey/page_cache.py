@@ -7,6 +7,7 @@ ten times as fast as the real one. Some file systems are memory altogether.
 from __future__ import annotations
 
 from ...record.quantity import Quantity
+from ...record.roles import Role
 from ...record.schema import Record
 from ..verdict import Verdict, answering
 from .repeats import operations
@@ -24,7 +25,7 @@ AS_FAST_AS_MEMORY = 0.5
 
 def detect(record: Record) -> Verdict:
     """Judge the record's reads, if it has any."""
-    run = record.runs.get("storage")
+    run = record.runs.get(Role.STORAGE)
     found = operations(run)
     if run is None or "read-sequential" not in found:
         return _answer("not_applicable", cause="the record has no measurement of storage", fix="run `labkit run start-here`")
@@ -60,7 +61,7 @@ def detect(record: Record) -> Verdict:
             cause=f"the kernel kept {cached:.0%} of the pages that it was asked to drop",
             fix="keep the record on another file system, with --record DIR, and measure again",
         )
-    copy = operations(record.runs.get("compute")).get("copy")
+    copy = operations(record.runs.get(Role.COMPUTE)).get("copy")
     if copy is not None and rate >= AS_FAST_AS_MEMORY * copy.bytes_per_s:
         return _answer(
             "inconclusive",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ...theory.ceilings import MIN_SIZES, LinkFit, Timing, fit_link, timing
 
@@ -72,7 +73,7 @@ def link_repeats(run: Run) -> dict[int, np.ndarray]:
 
 def link_fit(record: Record) -> LinkFit | None:
     """The line through the medians at each size; None where one rank ran, or too few sizes were measured."""
-    run = record.runs.get("link")
+    run = record.runs.get(Role.LINK)
     repeats = link_repeats(run) if run is not None else {}
     if run is None or run.world_size < 2 or len(repeats) < MIN_SIZES:
         return None
@@ -81,5 +82,5 @@ def link_fit(record: Record) -> LinkFit | None:
 
 def launches(record: Record) -> list[float]:
     """Seconds of each launch of ranks that do nothing; empty where an outer launcher had started them."""
-    runs = [run for role, run in record.runs.items() if role.startswith("launch")]
+    runs = [run for role, run in record.runs.items() if Role.of(role) is Role.LAUNCH]
     return [run.wall_s for run in runs if run.fact("launched_here", False)]

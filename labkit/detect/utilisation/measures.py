@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...record.quantity import Quantity, share
+from ...record.roles import Role
 from ...record.schema import Record, Run, Step
 from ...theory.flops import CAUSAL_ATTENTION, FULL_ATTENTION, NO_ATTENTION, flops_per_token, mfu
 from ..runs import lane_shares
@@ -47,7 +48,7 @@ def ceiling(record: Record) -> Ceiling | None:
     """What a run's arithmetic is held against: the products measured in this record; else the machine's baseline, as lab 00
     kept it, which ranks that share the cores share too; None where there is neither.
     """
-    run = record.runs.get("ceiling")
+    run = record.runs.get(Role.CEILING)
     if run is not None:
         flops_per_step = float(run.fact("flops_per_step", 0.0))  # pyright: ignore[reportArgumentType]
         best = min(step_seconds(run), default=0.0)
@@ -185,7 +186,7 @@ def mfu_measures(record: Record) -> dict[str, Quantity]:
     if queued is not None:
         found["queued_share"] = share(queued, "of the cores' time, ready to run while other programs had the core")
     found["data_share"] = Quantity(lane_shares(run.ranks[0]).get("data", 0.0), "of step time")
-    if "tuned" in record.runs and tokens is not None:
-        other = tokens_per_second(record.runs["tuned"])
+    if Role.TUNED in record.runs and tokens is not None:
+        other = tokens_per_second(record.runs[Role.TUNED])
         found["speed_of_tuned"] = Quantity((other or 0.0) / tokens, "times this run's tokens/s")
     return found

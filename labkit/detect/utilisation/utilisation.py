@@ -8,6 +8,7 @@ open between two bands is inconclusive.
 from __future__ import annotations
 
 from ...record.quantity import Quantity, share
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..runs import lane_shares
 from ..under_load import hindered, uneven
@@ -80,7 +81,7 @@ def _too_low(record: Record, value: float, waiting: float, evidence: dict[str, Q
 def _beside_tuned(
     record: Record, best: Ceiling, value: float, faster: float | None, waiting: float, evidence: dict[str, Quantity]
 ) -> Verdict:
-    if faster is not None and faster >= FASTER * uneven(record.run, record.runs["tuned"]):
+    if faster is not None and faster >= FASTER * uneven(record.run, record.runs[Role.TUNED]):
         slower = "slower-than-tuned-for-want-of-data" if waiting > WAITING else "slower-than-tuned"
         return _answer("found", slower, evidence, waste=_waste(record), mfu=value, faster=faster)
     if best.doubts:
@@ -103,19 +104,19 @@ def _evidence(run: Run, best: Ceiling, value: float, spread: tuple[float, float]
 
 def _doubt(record: Record) -> tuple[float, float]:
     """By what factors other programs may have made an MFU (too high, too low): they hinder its ceiling, or the run."""
-    best = record.runs.get("ceiling")
+    best = record.runs.get(Role.CEILING)
     return (1.0 if best is None else hindered(best)), hindered(record.run)
 
 
 def _times_faster(record: Record) -> float | None:
     own = tokens_per_second(record.run)
-    tuned = tokens_per_second(record.runs["tuned"]) if "tuned" in record.runs else None
+    tuned = tokens_per_second(record.runs[Role.TUNED]) if Role.TUNED in record.runs else None
     return tuned / own if own and tuned else None
 
 
 def _waste(record: Record) -> float | None:
     """The share of this run's time that the tuned end of the ladder does not need for the same tokens."""
-    if "tuned" not in record.runs:
+    if Role.TUNED not in record.runs:
         return None
     faster = _times_faster(record)
     return 1.0 if faster is None else max(0.0, 1 - 1 / faster)

@@ -11,6 +11,7 @@ from typing import Any
 from ...errors import UsageError
 from ...ranks.context import RankContext
 from ...ranks.faults import Fault
+from ...record.roles import Role
 from ...record.where import where_written
 from ..spec import RunPlan, TaskFor
 from . import Config
@@ -56,12 +57,12 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
     task = Task(config, keeper, training)  # pyright: ignore[reportArgumentType]
     # what a learner's class is held against is the lab's own training: a change to the training itself shows, too
     alone = dataclasses.replace(task, keeper=Nothing, training=Training)
-    uninterrupted = RunPlan(role="uninterrupted", program=train, task=alone, ranks=ranks)
+    uninterrupted = RunPlan(role=Role.UNINTERRUPTED, program=train, task=alone, ranks=ranks)
     if config.resume_ranks:
         return [*_resharded(task, ranks), uninterrupted]
     faults = planned_faults(variant if isinstance(variant, str) else "fixed", config, ranks)
     crashing = RunPlan(
-        role="variant", program=train, task=task, ranks=ranks, faults=faults, max_restarts=config.max_restarts
+        role=Role.VARIANT, program=train, task=task, ranks=ranks, faults=faults, max_restarts=config.max_restarts
     )
     return [crashing, uninterrupted]
 
@@ -75,10 +76,10 @@ def _resharded(task: Task, ranks: int) -> list[RunPlan]:
             f"{config.total_steps - 1}; given {config.kill_step}"
         )
     stopped = dataclasses.replace(task, config=dataclasses.replace(config, steps=config.kill_step))
-    going_on = dataclasses.replace(task, storage_of="before")
+    going_on = dataclasses.replace(task, storage_of=Role.BEFORE)
     return [
-        RunPlan(role="before", program=train, task=stopped, ranks=ranks),
-        RunPlan(role="variant", program=train, task=going_on, ranks=config.resume_ranks),
+        RunPlan(role=Role.BEFORE, program=train, task=stopped, ranks=ranks),
+        RunPlan(role=Role.VARIANT, program=train, task=going_on, ranks=config.resume_ranks),
     ]
 
 

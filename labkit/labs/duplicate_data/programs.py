@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset, random_split
 
 from ...ranks.context import RankContext, worker_options
+from ...record.roles import Role
 from ...record.where import where_written
 from ...workloads.digits import Digits, DigitStream
 from ...workloads.loop import keep_weights, train, wrap_ddp
@@ -119,8 +120,8 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
     else:
         reference = Task(config, fixed, shared_split, stand_for=ranks)
     return [
-        RunPlan(role="variant", program=train_on_ranks, task=task, ranks=ranks),
-        RunPlan(role="single", program=train_alone, task=reference, ranks=1, group=False),
+        RunPlan(role=Role.VARIANT, program=train_on_ranks, task=task, ranks=ranks),
+        RunPlan(role=Role.SINGLE, program=train_alone, task=reference, ranks=1, group=False),
     ]
 
 

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from ...errors import UsageError
 from ...ranks.context import RankContext, worker_options
+from ...record.roles import Role
 from ...record.where import where_written
 from ...workloads.digits import Digits
 from ...workloads.loop import keep_weights, train, wrap_ddp
@@ -125,19 +126,19 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
     task = Task(config, loader, dummy=variant == "dummy")
     store = _store(config)
     train_all = partial(RunPlan, program=train_on_ranks, store=store)
-    plans = [train_all(role="variant", task=task, ranks=ranks)]
+    plans = [train_all(role=Role.VARIANT, task=task, ranks=ranks)]
     every = config.compare == "all"
     if config.compare == "nothing":
         return plans
     shared = variant in ("locked", "thread-locked") or config.source == "store"
     if not task.dummy and (every or not shared):
         short = replace(config, steps=min(config.steps or DUMMY_STEPS, DUMMY_STEPS))
-        plans.append(train_all(role="dummy", task=Task(short, loader, dummy=True), ranks=ranks))
+        plans.append(train_all(role=Role.DUMMY, task=Task(short, loader, dummy=True), ranks=ranks))
     if ranks > 1 and (every or shared):
         own = replace(config, num_samples=max(2, math.ceil(config.num_samples / ranks)))
-        plans.append(train_all(role="alone", task=Task(own, loader, task.dummy), ranks=1, group=False))
+        plans.append(train_all(role=Role.ALONE, task=Task(own, loader, task.dummy), ranks=1, group=False))
     if loader in WITHOUT_WORKERS and (every or variant in ("workers", "workers-in-memory")):
-        plans.append(train_all(role="inline", task=Task(config, WITHOUT_WORKERS[loader]), ranks=ranks))
+        plans.append(train_all(role=Role.INLINE, task=Task(config, WITHOUT_WORKERS[loader]), ranks=ranks))
     return plans
 
 

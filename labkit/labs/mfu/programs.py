@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ...errors import UsageError
 from ...ranks.context import RankContext, worker_options
 from ...record.probe import Probe
+from ...record.roles import Role
 from ...watch.processor import ProcessorTime, Took
 from ...watch.updates import watch_updates
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
@@ -45,14 +46,14 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
     if ranks != 1:
         raise UsageError(f"mfu measures one device: ranks must be 1; given {ranks}")
     program = spin if variant == "busy-not-useful" else train_gpt
-    plans = [RunPlan(role="variant", program=program, task=Task(config), ranks=1, group=False)]
+    plans = [RunPlan(role=Role.VARIANT, program=program, task=Task(config), ranks=1, group=False)]
     if config.compare != "nothing":
-        plans.append(RunPlan(role="ceiling", program=find_ceiling, task=Task(config), ranks=1, group=False))
+        plans.append(RunPlan(role=Role.CEILING, program=find_ceiling, task=Task(config), ranks=1, group=False))
     tuned = replace(config, **TUNED)
     if config.compare == "tuned" and (tuned != config or variant == "busy-not-useful"):
         # two steps tell its speed; counting its FLOPs would cost as much again
         task = Task(replace(tuned, steps=min(tuned.steps, 2)), count=False)
-        plans.append(RunPlan(role="tuned", program=train_gpt, task=task, ranks=1, group=False))
+        plans.append(RunPlan(role=Role.TUNED, program=train_gpt, task=task, ranks=1, group=False))
     return plans
 
 

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from ...errors import UsageError
 from ...ranks.context import RankContext
 from ...record.probe import Probe
+from ...record.roles import Role
 from ...record.where import where_written
 from ...theory.overlap_model import MIB, caps_to_try
 from ...watch.ddp import watch_ddp
@@ -140,9 +141,9 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
     sweep_sizes(config)
     task = Task(config, PROGRAMS[variant])
     program = sweep if variant == "bucket-sweep" else train
-    plans = [RunPlan(role="variant", program=program, task=task, ranks=ranks)]
+    plans = [RunPlan(role=Role.VARIANT, program=program, task=task, ranks=ranks)]
     if config.parts_alone and ranks > 1:
-        plans.append(RunPlan(role="link", program=communicate_alone, task=task, ranks=ranks))
+        plans.append(RunPlan(role=Role.LINK, program=communicate_alone, task=task, ranks=ranks))
     return plans
 
 

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 from ...errors import UsageError
 from ...ranks.context import RankContext
+from ...record.roles import Role
 from ...record.where import where_written
 from ...workloads.digits import Digits
 from ...workloads.loop import keep_weights
@@ -57,8 +58,8 @@ def plan(variant: str | Loop, config: Config, ranks: int) -> list[RunPlan]:
     reference = Task(config, "fp32", LOOPS["fp32"], timed=False)
     how: dict[str, Any] = {"program": run, "ranks": 1, "group": False, "threads": config.threads}
     return [
-        RunPlan(role="variant", task=Task(config, name, loop, timed=True), **how),
-        RunPlan(role="reference", task=reference, **how),
+        RunPlan(role=Role.VARIANT, task=Task(config, name, loop, timed=True), **how),
+        RunPlan(role=Role.REFERENCE, task=reference, **how),
     ]
 
 

@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils.data import DistributedSampler
 
 from ...ranks.context import RankContext
+from ...record.roles import Role
 from ...record.where import where_written
 from ...theory.delay import stability_limit
 from ...workloads.digits import Digits
@@ -82,13 +83,13 @@ def plan(variant: str | LearningRate, config: Config, ranks: int) -> list[RunPla
     delay_for = 1 if waits else ranks
     pick = variant if callable(variant) else None
     own = Task(config, synchronous if waits else asynchronous, delay_for, pick=pick)
-    plans = [_plan("variant", own, ranks)]
+    plans = [_plan(Role.VARIANT, own, ranks)]
     if config.compare == "yes" and waits:
         single = replace(own, config=replace(config, step_ms=0.0, straggler=1.0), stand_for=ranks)
-        plans.append(_plan("single", single, 1, group=False))
+        plans.append(_plan(Role.SINGLE, single, 1, group=False))
     elif config.compare == "yes":
-        plans.append(_plan("sync", replace(own, loop=synchronous), ranks))
-    names = ["repeat" if number == 0 else f"repeat-{number + 1}" for number in range(config.repeats)]
+        plans.append(_plan(Role.SYNC, replace(own, loop=synchronous), ranks))
+    names = [Role.REPEAT if number == 0 else Role.REPEAT.numbered(number + 1) for number in range(config.repeats)]
     return [*plans, *(_plan(name, own, ranks) for name in names)]
 
 

@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from ...ranks.backend import usable_cores
 from ...ranks.context import RankContext
+from ...record.roles import Role
 from ...theory.ceilings import MIN_SIZES
 from ..spec import RunPlan
 from . import Config
@@ -39,16 +40,16 @@ def plan(_survey: str, config: Config, ranks: int) -> list[RunPlan]:
 
     The first launch may have to wait for the warm server; so those that are timed come after it.
     """
-    plans = [RunPlan(role="link", program=measure_link, task=config, ranks=ranks)]
+    plans = [RunPlan(role=Role.LINK, program=measure_link, task=config, ranks=ranks)]
     if config.parts == "link":
         return plans
     plans += [
-        RunPlan(role=f"launch-{number}", program=do_nothing, task=config, ranks=ranks)
+        RunPlan(role=Role.LAUNCH.numbered(number), program=do_nothing, task=config, ranks=ranks)
         for number in range(1, config.launches + 1)
     ]
     cores = usable_cores()
-    plans.append(RunPlan(role="compute", program=measure_compute, task=config, ranks=1, group=False, threads=cores))
-    plans.append(RunPlan(role="storage", program=measure_storage, task=config, ranks=1, group=False, threads=cores))
+    plans.append(RunPlan(role=Role.COMPUTE, program=measure_compute, task=config, ranks=1, group=False, threads=cores))
+    plans.append(RunPlan(role=Role.STORAGE, program=measure_storage, task=config, ranks=1, group=False, threads=cores))
     return plans
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import UnknownName, UsageError
+from ...record.roles import Role
 from ...theory.strategies import STRATEGIES, cheapest_fitting, expected_peak
 from ...workloads.gpt import GPTShape
 from ..spec import RunPlan
@@ -97,7 +98,7 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
     strategy = {"broken": "fsdp2-reshard", "fixed": cheap, "deepspeed-defaults": "deepspeed-3"}.get(variant, variant)
     if why := misfit(strategy, config, ranks):
         raise UsageError(why)
-    plans = [_launch("variant", task(strategy, config, ranks), ranks)]
+    plans = [_launch(Role.VARIANT, task(strategy, config, ranks), ranks)]
     if cheap != strategy and ranks > 1:
         plans.append(_launch(cheap, task(cheap, config, ranks), ranks))
     return [*plans, _single(config, ranks)]
@@ -108,11 +109,7 @@ def _launch(role: str, what: Task, ranks: int) -> RunPlan:
 
 
 def _single(config: Config, ranks: int) -> RunPlan:
-    return RunPlan(role="single", program=train, task=task("alone", config, ranks, stand_for=ranks), ranks=1, group=False)
-
-
-FAST = "fast"
-"""Role of the launch that times every strategy without hosts and links."""
+    return RunPlan(role=Role.SINGLE, program=train, task=task("alone", config, ranks, stand_for=ranks), ranks=1, group=False)
 
 
 def _compare(config: Config, ranks: int) -> list[RunPlan]:
@@ -125,7 +122,7 @@ def _compare(config: Config, ranks: int) -> list[RunPlan]:
     tasks = [task(name, config, ranks, left_out=left_out) for name, reason in why.items() if not reason]
     if not tasks:
         raise UsageError(f"none of these can run here: {left_out}")
-    fast = RunPlan(role=FAST, program=time_strategies, task=tuple(tasks), ranks=ranks, network=False)
+    fast = RunPlan(role=Role.FAST, program=time_strategies, task=tuple(tasks), ranks=ranks, network=False)
     return [*(_launch(what.strategy, what, ranks) for what in tasks), fast, _single(config, ranks)]
 
 

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from ...ranks.context import RankContext
+from ...record.roles import Role
 from ...record.where import where_written
 from ...watch.memory import account_of, bytes_alive
 from ..spec import RunPlan
@@ -130,7 +131,7 @@ _SHOWN = {"optimizer-first": optimizer_first, "norm-of-shards": norm_of_shards, 
 
 def plan(variant: str, task: Task, ranks: int) -> list[RunPlan]:
     """The launch of a trap. It is about what becomes of the weights, so it needs no hosts and links."""
-    return [RunPlan(role="variant", program=PROGRAMS[variant], task=task, ranks=ranks, network=False)]
+    return [RunPlan(role=Role.VARIANT, program=PROGRAMS[variant], task=task, ranks=ranks, network=False)]
 
 
 def source(variant: str) -> str:

@@ -22,6 +22,7 @@ from ...detect.input.measures import (
 )
 from ...detect.runs import names_of
 from ...errors import UsageError
+from ...record.roles import Role
 from ...record.schema import Record, Step
 from .. import palette
 from ..picture import Picture
@@ -152,7 +153,7 @@ def data_beside_compute(*records: Record) -> Picture:
 
 
 def _dummy_rate(record: Record) -> float:
-    return (samples_per_s(record.runs["dummy"]) or 0.0) if "dummy" in record.runs else 0.0
+    return (samples_per_s(record.runs[Role.DUMMY]) or 0.0) if Role.DUMMY in record.runs else 0.0
 
 
 def speed_up_by_ranks(*records: Record) -> Picture:
@@ -193,12 +194,12 @@ def _points(records) -> dict[tuple[str, bool], list[tuple[int, float, float]]]:
     found: dict[tuple[str, bool], list[tuple[int, float, float]]] = {}
     for record in records:
         run = record.run
-        if "alone" not in record.runs:
+        if Role.ALONE not in record.runs:
             raise UsageError(
                 f"{record.variant} on {run.ranks_said} holds no run of one rank alone to compare with; run the lab "
                 "input-pipeline on 2 ranks or more, with compare='all'"
             )
-        alone, own, share = samples_per_s(record.runs["alone"]), samples_per_s(run), share_alone(record)
+        alone, own, share = samples_per_s(record.runs[Role.ALONE]), samples_per_s(run), share_alone(record)
         if alone is None or own is None or share is None:
             raise UsageError(f"{record.variant} on {run.ranks_said} has too few steps to say a rate; run more steps")
         key = (record.variant, bool(run.fact("meets", False)))
@@ -224,7 +225,7 @@ def store_rate(*records: Record) -> Picture:
             said = f"{record.variant} on {record.run.ranks_said} reads nothing from a store"
             raise UsageError(f"{said} in the steps that are judged; {remedy}")
         measured[record.run.world_size] = rates * 8 / 1e6
-        alone = store_rates(record.runs["alone"]) if "alone" in record.runs else None
+        alone = store_rates(record.runs[Role.ALONE]) if Role.ALONE in record.runs else None
         if alone is not None:
             measured.setdefault(1, alone * 8 / 1e6)
     most = max(*measured, 4)

@@ -14,6 +14,7 @@ from ...detect.survey.baseline import baseline_of
 from ...detect.survey.repeats import Operation, launches, link_fit, link_repeats, operations
 from ...errors import UsageError
 from ...record.baseline import Baseline
+from ...record.roles import Role
 from ...record.schema import Record
 from ...theory.ceilings import attainable, crossover_bytes, ridge, timing
 from ...words import short
@@ -37,7 +38,7 @@ def roofline(*records: Record) -> Picture:
     figure, axes = side_by_side(records, width=6.2, height=4.6)
     words = []
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
-        baseline, found = _baseline(record), operations(record.runs["compute"])
+        baseline, found = _baseline(record), operations(record.runs[Role.COMPUTE])
         _draw_roof(axis, baseline)
         for operation in found.values():
             if operation.flops:
@@ -246,7 +247,7 @@ def _rows_of(record: Record) -> dict[str, np.ndarray]:
         for role in ("compute", "storage")
         for name, operation in operations(record.runs.get(role)).items()
     }
-    of_link = link_repeats(record.runs["link"]) if "link" in record.runs else {}
+    of_link = link_repeats(record.runs[Role.LINK]) if Role.LINK in record.runs else {}
     found |= {f"all-reduce, {size // 1024:,} KiB": of_link[size] for size in [*of_link][:: max(1, len(of_link) - 1)]}
     if launches(record):
         found["launch"] = np.array(launches(record))

@@ -21,6 +21,7 @@ from ...detect.precision.measures import (
 )
 from ...detect.runs import names_of
 from ...errors import UsageError
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ...theory.formats import BF16, FORMATS, FP16
 from .. import palette
@@ -47,7 +48,7 @@ def loss_beside_fp32(*records: Record) -> Picture:
         if not np.isfinite(values).any():
             raise UsageError(f'{name} recorded no finite loss to draw; record probe.scalar("loss_local", …) in each step')
         axis.plot(smoothed(values), linewidth=2.2, label=name, **_style(index))
-        reference = record.runs.get("reference")
+        reference = record.runs.get(Role.REFERENCE)
         fp32 = losses(reference) if reference else np.array([])
         if len(fp32) and not any(np.array_equal(fp32, other) for other in drawn):
             label = "fp32, same batches" if len(records) == 1 else f"fp32, same batches as {name}"
@@ -83,7 +84,7 @@ def gradient_range(*records: Record) -> Picture:
     figure, axes = side_by_side(records, width=6.2, height=4.4)
     words = []
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
-        reference = record.runs.get("reference")
+        reference = record.runs.get(Role.REFERENCE)
         true = gradient_exponents(reference) if reference else None
         own = gradient_exponents(record.run)
         if true is None or own is None:
@@ -164,7 +165,7 @@ def zeros_and_scale(*records: Record) -> Picture:
             )
         said = f"{zeros.mean():.0%} of gradient elements are 0" if len(zeros) else "no update"
         left.plot(100 * zeros, linewidth=2, label=f"{name}: {said}", **_style(index))
-        reference = record.runs.get("reference")
+        reference = record.runs.get(Role.REFERENCE)
         fp32 = zero_shares(reference) if reference else np.array([])
         if len(fp32) and not any(np.array_equal(fp32, other) for other in drawn):
             left.plot(100 * fp32, color="black", linewidth=0.9, label="fp32" if not drawn else None)

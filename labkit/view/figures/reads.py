@@ -17,6 +17,7 @@ from ...detect.loss import SMOOTHED, loss_curve, smoothed
 from ...detect.reads.measures import Reads, dataset_size, first_epoch
 from ...detect.runs import lane_shares, names_of
 from ...errors import UsageError
+from ...record.roles import Role
 from ...record.schema import Record
 from .. import palette
 from ..picture import Picture
@@ -214,8 +215,8 @@ def loss(*records: Record, references: bool = True) -> Picture:
         label, values = name if "ranks" in name else f"{name}, {record.run.ranks_said}", smoothed(curve.loss_global)
         left.plot(curve.samples, values, linewidth=2.2, label=label, **style)
         right.plot(curve.time_s, values, linewidth=2.2, label=label, **style)
-        if references and "single" in record.runs:
-            single = loss_curve(record.runs["single"])
+        if references and Role.SINGLE in record.runs:
+            single = loss_curve(record.runs[Role.SINGLE])
             thin = {"color": style["color"], "linewidth": 0.9, "alpha": 0.8, "label": f"{name}: its one-process reference"}
             left.plot(single.samples, smoothed(single.loss_global), **thin)
             right.plot(single.time_s, smoothed(single.loss_global), **thin)

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from ...detect.runs import names_of
 from ...detect.staleness.measures import Losses, Pushes, loss_by_samples, pushes, stability
 from ...errors import UsageError
+from ...record.roles import Role
 from ...record.schema import Record
 from ...theory.delay import stability_limit
 from .. import palette
@@ -152,7 +153,7 @@ def loss_both_ways(*records: Record) -> Picture:
         _draw_loss(left, right, own, said, style)
         drawn.append(own)
         words.append(f"{said}, after {int(own.samples[-1]):,} samples and {own.time_s[-1]:.2f} s")
-        reference = loss_by_samples(record.runs["sync"]) if "sync" in record.runs else None
+        reference = loss_by_samples(record.runs[Role.SYNC]) if Role.SYNC in record.runs else None
         if reference is not None and len(records) < 3:
             said = f"{name}, made synchronous: {reference.last:.3g}"
             _draw_loss(left, right, reference, said, {"color": style["color"], "linewidth": 0.9})

@@ -26,6 +26,7 @@ from ...detect.sharding.measures import (
 )
 from ...detect.sharding.summary import UNTOLD, over_a_step, peak, psi, room, room_said, units
 from ...errors import UsageError
+from ...record.roles import Role
 from ...record.schema import Record, Run
 from ...theory.strategies import STRATEGIES
 from .. import palette
@@ -57,7 +58,7 @@ def _entries(records: Sequence[Record]) -> list[tuple[str, Record, Run]]:
     found = []
     for record, name in zip(records, names_of(records), strict=True):
         runs = strategy_runs(record)
-        if "variant" not in record.runs and len(runs) > 1:
+        if Role.VARIANT not in record.runs and len(runs) > 1:
             found += [(strategy, record, run) for strategy, run in runs.items()]
         elif strategy_of(record.run) in STRATEGIES and psi(record.run):
             own = strategy_of(record.run)
@@ -248,7 +249,7 @@ def loss_beside_one(*records: Record) -> Picture:
     axis = figure.subplots()
     words, drawn = [], []
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
-        runs = strategy_runs(record) if "variant" not in record.runs else {}
+        runs = strategy_runs(record) if Role.VARIANT not in record.runs else {}
         for number, (title, run) in enumerate((runs or {name: record.run}).items()):
             values = losses(run)
             if not len(values):
@@ -258,7 +259,7 @@ def loss_beside_one(*records: Record) -> Picture:
                 values, linewidth=2, label=title, color=palette.VARIANT_COLOUR[style], linestyle=palette.VARIANT_LINE[style]
             )
             words.append(f"{title}: {values[-1]:.3f} at the end")
-        alone = losses(record.runs["single"]) if "single" in record.runs else np.array([])
+        alone = losses(record.runs[Role.SINGLE]) if Role.SINGLE in record.runs else np.array([])
         if len(alone) and not any(np.array_equal(alone, other) for other in drawn):
             axis.plot(alone, color="black", linewidth=0.9, label="one process" if not drawn else None)
             drawn.append(alone)
