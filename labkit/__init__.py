@@ -15,7 +15,9 @@ _PUBLIC = {
     "lab": "labkit.facade",
     "labs_table": "labkit.facade",
     "labs_here": "labkit.bench",
-    "judge": "labkit.script",
+    "judge": "labkit.reading",
+    "read": "labkit.reading",
+    "Reading": "labkit.reading",
     "read_baseline": "labkit.record.baseline",
     "Lab": "labkit.facade",
     "read_record": "labkit.record.store",
@@ -41,11 +43,11 @@ if TYPE_CHECKING:
     from .errors import LabkitError, OutOfMemory, RankFailed, RankLeftEarly, RankTimeout, RunStopped, UsageError
     from .facade import Lab, lab, labs_table
     from .ranks.faults import Fault
+    from .reading import Reading, judge, read
     from .record.baseline import read_baseline
     from .record.probe import Probe
     from .record.schema import Record
     from .record.store import read_record
-    from .script import judge
     from .watch.ddp import watch_ddp
 
 

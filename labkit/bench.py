@@ -15,8 +15,8 @@ from .labs.spec import LabSpec
 from .ranks.backend import choose, usable_cores, visible_gpus
 from .ranks.join import outer_place
 from .record.baseline import Baseline, NoBaseline, baseline_file, quantities, read_baseline
+from .request import OnProgress
 from .results import LabHere, LabsHere
-from .runner import OnProgress
 from .watch.machine import device_name, processor_name, system_name
 from .words import plural
 

@@ -5,6 +5,7 @@ A recording is a record like any other; its provenance says `recorded`, the devi
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -39,8 +40,8 @@ def capture(labs: list[str] | None, out: Path, *, minutes: float, tell: Tell) ->
         UnknownName: a slug that is no lab.
         RecordError: `out` is not empty.
     """
-    if not minutes > 0:
-        raise UsageError(f"minutes must be above 0; given {minutes}")
+    if not 0 < minutes < math.inf:
+        raise UsageError(f"minutes must be above 0, and not infinite; given {minutes:g}")
     chosen = [spec(slug) for slug in (labs or slugs())]
     out = out.expanduser()
     if out.is_file() or (out.is_dir() and any(out.iterdir())):

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from . import detect, labs
+from . import labs
 from .arguments import checked
 from .detect.runs import names_of
 from .detect.verdict import Verdicts
-from .errors import UnknownName, UsageError
+from .errors import UsageError
 from .labs.spec import LabSpec
 from .ranks.entry import run_for_its_value
 from .ranks.faults import Fault
-from .ranks.join import Place, attempt, outer_place
-from .ranks.launch import DEADLINE_S, MAX_RANKS, Control, launch
-from .ranks.links import Links, links
-from .record import store
-from .record.baseline import reason_to_set_aside, write_baseline
-from .record.blame import blamed_on, understood
-from .record.own_names import apart
+from .ranks.join import outer_place
+from .ranks.launch import DEADLINE_S, Control, launch
+from .reading import Reading, picture_of, reading_of
 from .record.quantity import Quantity
 from .record.schema import Record
 from .record.table import Table
-from .report import report_of
+from .request import OnProgress, checked_seed, request_of
 from .results import CheckResult, Comparison, Diff
-from .runner import OnProgress, Request, around, check_survey, execute, help_along, kept_baseline, provenance_of
+from .runner import run_lab
 from .showing import as_html
+
+if TYPE_CHECKING:
+    from .view.widgets import Panel
 
 
 @checked()
@@ -92,10 +87,10 @@ class Lab:
         control: Control | None = None,
         on_progress: OnProgress | None = None,
         **settings: Any,
-    ) -> Record:
-        """Run a variant on real ranks, then the references that its verdict needs, and return the record.
+    ) -> Reading:
+        """Run a variant on real ranks, then the references that its verdict needs, and return what they recorded.
 
-        Started inside torchrun, it joins the ranks that are there; then rank 0 gets the record and the others None.
+        Started inside torchrun, it joins the ranks that are there; then rank 0 gets the reading and the others None.
 
         Args:
             variant: a variant's name, or the function that the exercise asks for; the lab's first (`broken`) if None.
@@ -117,84 +112,47 @@ class Lab:
             UsageError: a wrong name or value, before anything starts.
             RankFailed, RankLeftEarly, RankTimeout, OutOfMemory, RunStopped.
         """
-        chosen, faults = self.spec.chosen(variant), tuple(faults)
-        if faults and not self.spec.variants:
-            raise UsageError(f"{self.spec.slug} is a survey, in which nothing is broken on purpose; leave faults out")
         place = outer_place()
-        count = _ranks(ranks, place, self.spec.ranks)
-        request = Request(
-            ranks=count,
-            seed=_seed(seed),
+        request = request_of(
+            self.spec,
+            place,
+            ranks=ranks,
+            seed=seed,
             device=device,
             backend=backend,
             deadline_s=deadline_s,
-            faults=faults,
-            links=_links(self.spec, place, count, hosts, link, latency_ms, emulate_link),
+            faults=tuple(faults),
+            asked_links=(hosts, link, latency_ms, emulate_link),
             control=control,
             on_progress=on_progress,
         )
-        if self.spec.baseline is not None and place is None:
-            check_survey(count)
-        config = self.spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
-        if self.spec.baseline is not None and request.links is not None and config.keep == "yes":
-            raise UsageError(
-                f"{self.spec.slug} keeps what it finds as this machine's baseline, and a link that was set is not the "
-                "machine's own; give keep=no (--set keep=no) to see what such a link gives, or leave hosts, link and "
-                "latency out"
-            )
-        plans = self.spec.plan(variant if callable(variant) else chosen.name, config, request.ranks)
-        if place is not None and any(plan.faults or plan.max_restarts for plan in plans):
-            raise UsageError(
-                f"{self.spec.slug} kills its ranks and starts them again, which under torchrun is torchrun's to do; "
-                "start it without torchrun"
-            )
-        placement = request.placement(place)  # refuses what cannot be, before anything is made, as the next line does
-        surroundings = around(plans, request, place)
-        if place is not None and place.rank != 0:
-            help_along(plans, request, place)
-            return None  # type: ignore[return-value]
-        if record_dir is not None and place is not None and attempt() > 0:
-            record_dir = f"{record_dir}.attempt{attempt()}"  # the one before left its files in the folder that was asked for
-        folder = store.new_folder(record_dir, f"{self.spec.slug}-{chosen.name}")
-        with surroundings as stands:
-            runs = execute(plans, request, folder, placement, place, stands)
-        head = next(iter(runs.values())).ranks[0].head
-        provenance = provenance_of(head, request.seed, stands, runs.values())
-        record = Record(self.spec.slug, chosen.name, asdict(config), provenance, runs, folder)
-        if self.spec.baseline is not None:
-            return self._keep_baseline(record)
-        record = msgspec.structs.replace(record, baseline=kept_baseline(head, provenance))
-        store.write_record(record)
-        return record
-
-    def _keep_baseline(self, record: Record) -> Record:
-        """Write a survey's record, and keep what it found for later labs unless the caller said no."""
-        assert self.spec.baseline is not None
-        baseline, keep = self.spec.baseline(record), record.config.get("keep") == "yes"
-        if baseline is not None and keep:
-            baseline = msgspec.structs.replace(baseline, set_aside=reason_to_set_aside(baseline))
-        record = msgspec.structs.replace(record, baseline=baseline)
-        store.write_record(record)
-        if baseline is not None and keep and not baseline.set_aside:
-            write_baseline(baseline)
-        return record
+        record = run_lab(self.spec, variant, settings, request, place, record_dir)
+        return None if record is None else reading_of(record, self.spec)  # type: ignore[return-value]
 
     @checked()
     def judge(self, record: Record) -> Verdicts:
         """Ask each of the lab's questions of a record."""
-        return Verdicts(detect.ask(name, record) for name in self.spec.detectors)
+        return reading_of(record, self.spec).verdicts
 
     @checked()
     def measures(self, record: Record) -> dict[str, Quantity]:
-        """The record's measures, by name."""
-        with understood(record):
-            return self.spec.measures(apart(record).record)
+        """The record's measures, by name.
+
+        Raises:
+            RecordError: it does not hold what the lab measures.
+        """
+        (made,) = reading_of(record, self.spec).measured
+        return made.whole()
 
     @checked()
     def tables(self, record: Record) -> list[Table]:
-        """The lab's tables of a record; empty for a lab that has none."""
-        with understood(record):
-            return [] if self.spec.tables is None else self.spec.tables(apart(record).record)
+        """The lab's tables of a record; empty for a lab that has none.
+
+        Raises:
+            RecordError: it does not hold what they show.
+        """
+        (made,) = reading_of(record, self.spec).tabled
+        return made.whole()
 
     @checked()
     def compare(self, *records: Record) -> Comparison:
@@ -216,7 +174,7 @@ class Lab:
             raise UsageError(f"check wants the function itself, as in lab.check(my_loader); given {type(function).__name__}")
         from .labs.checking import CannotTell, new_seed
 
-        seed = new_seed() if seed is None else _seed(seed)
+        seed = new_seed() if seed is None else checked_seed(seed)
         try:
             return CheckResult(self.spec.exercise.check(function, self, seed), seed)
         except CannotTell as doubt:
@@ -248,15 +206,7 @@ class Lab:
         Raises:
             UnknownName: with the names there are.
         """
-        from .view.figures import figure
-
-        if name not in self.spec.figures:
-            raise UnknownName(f"figure of {self.spec.slug}", name, self.spec.figures)
-        draw = figure(name)
-        if unknown := [choice for choice in choices if choice not in inspect.signature(draw).parameters]:
-            raise UsageError(f"the figure {name} has no choice {', '.join(unknown)}; leave it out")
-        with blamed_on(*records):
-            return draw(*(apart(record).record for record in records), **choices)
+        return picture_of(self.spec, name, *records, **choices)
 
     @checked()
     def diff(self, before: str = "broken", after: str = "fixed") -> Diff:
@@ -265,7 +215,7 @@ class Lab:
             self.spec.variant(name)  # refuses unknown names
         return Diff(before, after, self.spec.source(before), self.spec.source(after))
 
-    def panel(self, **settings: Any):
+    def panel(self, **settings: Any) -> Panel:
         """The panel: controls, Run and Stop, live progress, figure, verdict, cost. For a notebook."""
         if not self.spec.variants:
             raise UsageError(f"{self.spec.slug} is a survey: without variants there is nothing for a panel to switch")
@@ -276,7 +226,7 @@ class Lab:
     @checked()
     def report(self, record: Record) -> dict[str, Any]:
         """The record's measures and verdicts as plain data, as `--json` writes them."""
-        return report_of(record, record.lab or self.spec.slug, self.measures(record), self.judge(record))
+        return reading_of(record, self.spec).report()
 
     @checked()
     def invariants(self, *records: Record) -> str:
@@ -293,45 +243,3 @@ class Lab:
         lines += [f"  {verdict.detector}: {verdict.status}" for verdict in judged]
         lines += [f"  {name} = {found[name].value}" for name in exact if name in found]
         return lines
-
-
-def _seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
-        raise UsageError(f"seed must be a whole number from 0 to {2**31 - 1}; given {seed!r}")
-    return seed
-
-
-def _ranks(ranks: Any, place: Place | None, default: int) -> int:
-    if place is not None and ranks not in (None, place.world_size):
-        raise UsageError(
-            f"ranks is {ranks}, but torchrun started {place.world_size} (WORLD_SIZE); leave ranks out, or start as many"
-        )
-    count = place.world_size if place else default if ranks is None else ranks
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_RANKS:
-        raise UsageError(f"ranks must be a whole number from 1 to {MAX_RANKS}; given {count!r}")
-    return count
-
-
-def _links(
-    spec: LabSpec,
-    place: Place | None,
-    ranks: int,
-    hosts: int | None,
-    link: str | float | None,
-    latency_ms: float | None,
-    emulate: bool,
-) -> Links | None:
-    """The hosts and links of a run: the caller's, else the lab's where the ranks are enough for them."""
-    if place is not None:
-        if hosts is not None or link is not None or latency_ms is not None or emulate:
-            raise UsageError(
-                "hosts and links of one machine were asked for, but torchrun started the ranks where they are; leave hosts, "
-                "link and latency out, or run without torchrun"
-            )
-        return None
-    if hosts is None and link is None and latency_ms is None and not emulate and ranks < spec.hosts:
-        return None  # a lab of two hosts, run on one rank
-    hosts = spec.hosts if hosts is None else hosts
-    if link is None and hosts > 1:
-        link = spec.link
-    return links(ranks, hosts, link, latency_ms, emulate)

@@ -1,80 +1,86 @@
-"""From plans to runs: each launch that a record needs, one after the other, here or among the ranks of torchrun."""
+"""From plans to a record: each launch that it needs, one after the other, here or among the ranks of torchrun."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from . import __version__
 from .errors import RecordError, UsageError
-from .labs.spec import RunPlan
-from .ranks.backend import Placement, choose, threads_per_rank, usable_cores, visible_gpus
-from .ranks.faults import Fault
-from .ranks.join import Place, run_joined
-from .ranks.launch import Control, Launched, Progress, launch
-from .ranks.links import Links
+from .labs.spec import LabSpec, RunPlan
+from .ranks.backend import Placement, threads_per_rank, usable_cores
+from .ranks.join import Place, attempt, run_joined
+from .ranks.launch import Launched, launch
 from .ranks.storage import Standing, standing
 from .record import store
-from .record.baseline import Baseline, read_baseline
+from .record.baseline import Baseline, read_baseline, reason_to_set_aside, write_baseline
 from .record.load import heaviest
 from .record.roles import Role
-from .record.schema import Head, Provenance, Run
-from .words import plural
-
-OnProgress = Callable[[str, Progress], None]
+from .record.schema import Head, Provenance, Record, Run
+from .request import Request, check_plans
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """How a reader wants the launches to run.
+def run_lab(
+    spec: LabSpec,
+    variant: str | Callable[..., Any] | None,
+    settings: Mapping[str, Any],
+    request: Request,
+    place: Place | None,
+    record_dir: Path | str | None,
+) -> Record | None:
+    """Run what a variant's verdict needs, write the record and return it; None on the ranks but 0 under torchrun.
 
-    Attributes:
-        ranks: of the run under study.
-        seed, device, backend, deadline_s, faults: as for `Lab.run`.
-        links: hosts on this machine, and the links between them; None for the machine itself.
-        control: to stop from another thread.
-        on_progress: called with the role of a launch and its progress.
-    """
-
-    ranks: int
-    seed: int
-    device: str | None
-    backend: str | None
-    deadline_s: float
-    faults: tuple[Fault, ...] = ()
-    links: Links | None = None
-    control: Control | None = None
-    on_progress: OnProgress | None = None
-
-    def placement(self, place: Place | None) -> Placement:
-        """Backend and device of the ranks on this machine; refuses what cannot be."""
-        local = place.local_world_size if place else self.ranks
-        return choose(local, visible_gpus(), self.device, self.backend)
-
-
-MOST_RANKS_A_CORE = 8
-"""Of a survey: with more of them a link shows how the system takes turns, and each collective takes seconds for it."""
-
-
-def check_survey(ranks: int) -> None:
-    """Refuse to measure the link of more ranks than this machine could say anything about.
+    Args:
+        variant: a name, the learner's function, or None for the lab's first.
+        settings: the lab's configuration, by name; None stands for one that was not given.
+        record_dir: a new folder; the user's cache if None.
 
     Raises:
-        UsageError: naming the cores, and how many ranks may be asked for.
+        UsageError: a wrong name or value, before anything starts.
+        RankFailed, RankLeftEarly, RankTimeout, OutOfMemory, RunStopped.
     """
-    units = max(usable_cores(), visible_gpus())
-    if ranks > MOST_RANKS_A_CORE * units:
-        raise UsageError(
-            f"{ranks} ranks on {plural(units, 'core')} would measure how they take turns, for minutes; give at most "
-            f"{MOST_RANKS_A_CORE * units} (--ranks {units} has one for each)"
-        )
+    chosen = spec.chosen(variant)
+    config = spec.configure(chosen, {name: value for name, value in settings.items() if value is not None})
+    plans = spec.plan(variant if callable(variant) else chosen.name, config, request.ranks)
+    check_plans(spec, config, plans, request, place)
+    placement = request.placement(place)  # refuses what cannot be, before anything is made, as the next line does
+    surroundings = around(plans, request, place)
+    if place is not None and place.rank != 0:
+        help_along(plans, request, place)
+        return None
+    if record_dir is not None and place is not None and attempt() > 0:
+        record_dir = f"{record_dir}.attempt{attempt()}"  # the one before left its files in the folder that was asked for
+    folder = store.new_folder(record_dir, f"{spec.slug}-{chosen.name}")
+    with surroundings as stands:
+        runs = execute(plans, request, folder, placement, place, stands)
+    head = next(iter(runs.values())).ranks[0].head
+    provenance = provenance_of(head, request.seed, stands, runs.values())
+    record = Record(spec.slug, chosen.name, asdict(config), provenance, runs, folder)
+    if spec.baseline is not None:
+        return _keep_baseline(spec.baseline, record)
+    record = msgspec.structs.replace(record, baseline=kept_baseline(head, provenance))
+    store.write_record(record)
+    return record
+
+
+def _keep_baseline(found_by: Callable[[Record], Baseline | None], record: Record) -> Record:
+    """Write a survey's record, and keep what it found for later labs unless the caller said no."""
+    baseline, keep = found_by(record), record.config.get("keep") == "yes"
+    if baseline is not None and keep:
+        baseline = msgspec.structs.replace(baseline, set_aside=reason_to_set_aside(baseline))
+    record = msgspec.structs.replace(record, baseline=baseline)
+    store.write_record(record)
+    if baseline is not None and keep and not baseline.set_aside:
+        write_baseline(baseline)
+    return record
 
 
 def around(plans: list[RunPlan], request: Request, place: Place | None) -> AbstractContextManager[Standing]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import UnknownName
 from ..record.own_names import Apart, apart, listening
-from ..record.schema import Record
+from ..record.schema import Origin, Record
 from ..words import printable
 from .catalogue import said
 from .under_load import said_with
@@ -72,7 +72,7 @@ def ask(name: str, record: Record) -> Verdict:
             verdict = _for_its_own_names(answer, seen, heard)
         except Exception as error:
             verdict = _unanswered(name, error, seen, heard)
-    return verdict if record.lab else replace(verdict, in_script=True)
+    return verdict if record.origin is Origin.LAB else replace(verdict, in_script=True)
 
 
 def _for_its_own_names(verdict: Verdict, seen: Apart, heard: set[str]) -> Verdict:

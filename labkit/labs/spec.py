@@ -143,6 +143,7 @@ class LabSpec:
         tables: from a record to tables that say more than its measures, or None.
         figures: names of the figures that suit it, the first is the panel's.
         controls: configuration values that the panel lets a reader set, beside variant, ranks and seed.
+        main_measures: measures that a person reads first, in this order; the others are shown on request. All if empty.
         exact_measures: measures that come out equal on every machine.
         same_bits: variants whose final weights must equal their reference's to the bit.
         timed_detectors: of the detectors, those that judge speed: each machine has its own answer, so no invariant.
@@ -169,6 +170,7 @@ class LabSpec:
     source: Callable[[str], str]
     figures: tuple[str, ...]
     controls: tuple[str, ...] = ()
+    main_measures: tuple[str, ...] = ()
     exact_measures: tuple[str, ...] = ()
     same_bits: tuple[str, ...] = ()
     timed_detectors: tuple[str, ...] = ()

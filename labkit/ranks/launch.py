@@ -196,6 +196,17 @@ def launch(
         end_launch(board, agent, folder)
 
 
+def check_deadline(deadline_s: Any) -> None:
+    """Refuse a deadline that is none.
+
+    Raises:
+        UsageError: it is not a number of seconds, not above 0, or endless.
+    """
+    number = isinstance(deadline_s, (int, float)) and not isinstance(deadline_s, bool) and math.isfinite(deadline_s)
+    if not number or not 0 < deadline_s <= MAX_DEADLINE_S:
+        raise UsageError(f"the deadline must be above 0 seconds and at most {MAX_DEADLINE_S:g}; given {deadline_s!r}")
+
+
 def _check_arguments(
     program: Any, ranks: Any, folder: Path, threads: Any, deadline_s: Any, max_restarts: Any, faults: tuple[Fault, ...]
 ) -> None:
@@ -207,9 +218,7 @@ def _check_arguments(
         raise UsageError(f"threads must be a whole number from 1, or None to share the cores; given {threads!r}")
     if not _is_whole(max_restarts, 0, 1000):
         raise UsageError(f"max_restarts must be a whole number from 0 to 1000; given {max_restarts!r}")
-    number = isinstance(deadline_s, (int, float)) and not isinstance(deadline_s, bool) and math.isfinite(deadline_s)
-    if not number or not 0 < deadline_s <= MAX_DEADLINE_S:
-        raise UsageError(f"the deadline must be above 0 seconds and at most {MAX_DEADLINE_S:g}; given {deadline_s!r}")
+    check_deadline(deadline_s)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; make it first")
     if board_file(folder).exists() or any(folder.glob("rank-*")):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import LabkitError, RecordError
-from .schema import Record
+from .schema import Origin, Record
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def blamed_on(*records: Record) -> Iterator[None]:
             raise
         record = records[0]
         last = traceback.extract_tb(error.__traceback__)[-1]
-        what = f"what {record.lab} records" if record.lab else "what can be read of a script"
+        what = f"what {record.lab} records" if record.origin is Origin.LAB else "what can be read of a script"
         raise RecordError(
             f"{record.folder} does not hold {what} ({type(error).__name__}: {error}, in "
             f"{Path(last.filename).name}:{last.lineno}); it is damaged, or another labkit wrote it: run it again"

@@ -8,6 +8,7 @@ finished. Times are nanoseconds of the rank's monotonic clock, which `Head.clock
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -27,6 +28,17 @@ Lane = Literal["compute", "comm", "data", "checkpoint", "idle"]
 Source = Literal["measured", "recorded", "simulated", "quoted"]
 Way = Literal["root", "user", "emulated"]
 LANES: tuple[Lane, ...] = get_args(Lane)
+
+
+class Origin(enum.Enum):
+    """Who had a record made, and so what can be advised about it."""
+
+    LAB = "lab"
+    """A lab ran it, beside the references that its questions need."""
+    SCRIPT = "script"
+    """A script's own probes wrote it."""
+    DOCTOR = "doctor"
+    """A script wrote it through watchers that labkit attached."""
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
@@ -290,7 +302,7 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     """The runs that a verdict needs, by role: the variant is the one under study, the others its references (see `Role`).
 
     A survey has no variant; its first run stands for it. `baseline` is what the machine was known to do at the time.
-    What a script's own probes wrote is of no lab (""); its variant is the name of its folder.
+    What a script's own probes wrote is of no lab (""), which `origin` says; its variant is the name of its folder.
     """
 
     lab: str
@@ -300,16 +312,17 @@ class Record(msgspec.Struct, frozen=True, dict=True):
     runs: dict[str, Run]
     folder: Path | None = None
     baseline: Baseline | None = None
+    origin: Origin = Origin.LAB
 
     @property
     def title(self) -> str:
         """What ran, as a heading: the lab and its variant, or a script's folder."""
-        return f"{self.lab} / {self.variant}" if self.lab else f"your script: {self.variant}"
+        return f"{self.lab} / {self.variant}" if self.origin is Origin.LAB else f"your script: {self.variant}"
 
     @property
     def ended_early(self) -> str:
         """Which ranks of a script did not close their probes, as a sentence; empty where all did. A lab's run fails then."""
-        return f"ended early: {self.run.left_open}" if not self.lab and self.run.left_open else ""
+        return f"ended early: {self.run.left_open}" if self.origin is not Origin.LAB and self.run.left_open else ""
 
     @property
     def baseline_doubts(self) -> str:

@@ -28,7 +28,7 @@ from .files import read_regular, reason_of
 from .load import Load
 from .rank_files import began, head_of, rank_file, read_arrays, read_rank
 from .safe_json import decoded
-from .schema import SCHEMA_VERSION, Provenance, RankLog, Record, Run
+from .schema import SCHEMA_VERSION, Origin, Provenance, RankLog, Record, Run
 
 KEPT_RUNS = 50
 MAX_ATTEMPTS = 1001
@@ -273,7 +273,8 @@ def read_record(folder: Path | str) -> Record:
         role: msgspec.structs.replace(read_run(folder / role, role, run.wall_s, run.attempts), load=run.load)
         for role, run in content.runs.items()
     }
-    return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline)
+    origin = Origin.LAB if content.lab else Origin.SCRIPT
+    return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline, origin)
 
 
 def _check_ranks(folder: Path) -> None:
@@ -344,4 +345,5 @@ def _bare_record(folder: Path) -> Record:
         world_size=run.world_size,
         date=time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(written)),
     )
-    return Record("", printable(folder.resolve().name), {}, provenance, {"variant": run}, folder)
+    name = printable(folder.resolve().name)
+    return Record("", name, {}, provenance, {"variant": run}, folder, origin=Origin.SCRIPT)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..record.baseline import Baseline, quantities
 from .cards import _SMALL, _box, escape
-from .terminal import _verdict
+from .terminal import verdict_in_terminal
 
 
 def rows_of(baseline: Baseline) -> list[tuple[str, str, str, str, str]]:
@@ -41,7 +41,7 @@ def print_bench(console: Console, found: Any, here: Any) -> None:
         console.print(Text(found.baseline.caution, style="bold yellow"))
     console.print()
     for verdict in found.verdicts:
-        console.print(_verdict(verdict))
+        console.print(verdict_in_terminal(verdict))
     if found.verdicts:
         console.print()
     print_labs_here(console, here)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.panel import Panel
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from ..detect.meanings import meaning_of
+from ..detect.verdict import Verdict, Verdicts
+from ..labs.spec import LabSpec
+from ..record.quantity import Quantity
 from ..record.roles import label_of
+from ..record.schema import Origin, Record
+from ..record.table import Table as WordTable
 from . import palette
 from .tables import in_terminal
+
+if TYPE_CHECKING:
+    from ..ranks.launch import Progress as RunProgress
 
 _STYLE = {"found": "bold red", "clear": "bold green", "inconclusive": "bold yellow", "not_applicable": "dim"}
 
 
-def print_labs(console: Console, specs: list[Any]) -> None:
+def print_labs(console: Console, specs: Sequence[LabSpec]) -> None:
     """The labs, a line each."""
     table = Table(box=None, pad_edge=False)
     for heading in ("lab", "slug", "question", "min"):
@@ -31,7 +41,7 @@ def print_labs(console: Console, specs: list[Any]) -> None:
     console.print("Its variants and settings:   labkit run duplicate-data --help-lab")
 
 
-def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]]) -> None:
+def print_lab(console: Console, spec: LabSpec, settings: list[tuple[str, Any, str]]) -> None:
     """One lab's variants and settings."""
     console.print(Text.assemble((f"{spec.number:02d} {spec.slug}", "bold"), f": {spec.question}\n"))
     table = Table(box=None, pad_edge=False)
@@ -52,7 +62,7 @@ def print_lab(console: Console, spec: Any, settings: list[tuple[str, Any, str]])
     console.print("Set a setting: --set name=value; --steps and --epochs are short for theirs.")
 
 
-def _defaults(spec: Any) -> str:
+def _defaults(spec: LabSpec) -> str:
     """What runs without an option."""
     parts = [f"--variant {spec.variants[0].name}"] if spec.variants else []
     parts.append(f"--ranks {spec.ranks}")
@@ -61,45 +71,75 @@ def _defaults(spec: Any) -> str:
     return " ".join(parts)
 
 
-def print_record(console: Console, record: Any, measures: dict[str, Any], verdicts: Any, tables: Sequence[Any] = ()) -> None:
-    """The card of a record: what ran, the measures, the verdicts, where it is kept.
+def print_record(
+    console: Console,
+    record: Record,
+    verdicts: Verdicts,
+    measures: Mapping[str, Quantity],
+    tables: Sequence[WordTable] = (),
+    *,
+    shown: Sequence[str] | None = None,
+    lacking: bool = False,
+) -> None:
+    """A record with its answers: the verdicts, then the measures, then where it comes from and is kept.
 
     Names and paths are printed as they are: to rich a `[b]` in them would be markup.
+
+    Args:
+        shown: names of the measures to show; all if None.
+        lacking: show the questions that do not apply too, with what they lack.
     """
     run = record.run
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column()
-    for name, quantity in measures.items():
-        table.add_row(Text(name), Text(quantity.said))
-    made = " ".join(part.made for part in (record.network, record.storage) if part)
-    console.print(
-        Panel(
-            Group(
-                table,
-                *(
-                    Text(line, style="dim")
-                    for line in (record.provenance.label(), made, record.ended_early, record.baseline_doubts)
-                    if line
-                ),
-            ),
-            title=Text(f"{record.title}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s"),
-            title_align="left",
-        )
-    )
+    title = f"{record.title}: {run.ranks_said}, {run.steps_said}, {run.wall_s:.2f} s"
+    console.print(Text(title, style="bold"))
+    _print_verdicts(console, record, verdicts, lacking)
+    console.print()
     for one in tables:
         console.print(*in_terminal(one), sep="\n")
         console.print()
-    for verdict in verdicts.shown:
-        console.print(_verdict(verdict))
-    if verdicts.folded:
-        how = f"labkit show {record.folder} --lab SLUG"
-        console.print(f"{verdicts.closing(how)}; labkit list has the slugs", style="dim", soft_wrap=True, markup=False)
-    if record.folder is not None and record.lab:
+    if measures:
+        _print_measures(console, measures, shown)
+        console.print()
+    made = " ".join(part.made for part in (record.network, record.storage) if part)
+    for line in (record.provenance.label(), made, record.ended_early, record.baseline_doubts):
+        if line:
+            console.print(Text(line, style="dim"))
+    if record.folder is not None and record.origin is Origin.LAB:
         console.print(f"kept in {record.folder}", style="dim", soft_wrap=True, markup=False)
 
 
-def print_runs(console: Console, runs: list[dict[str, Any]], folder: Any) -> None:
+def _print_verdicts(console: Console, record: Record, verdicts: Verdicts, lacking: bool) -> None:
+    """The verdicts, those that found something first; the questions that do not apply are counted unless `lacking`."""
+    apply = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
+    for verdict in sorted(apply, key=lambda verdict: verdict.status != "found"):
+        console.print(verdict_in_terminal(verdict))
+    others = [verdict for verdict in verdicts if verdict.status == "not_applicable"]
+    if lacking:
+        for verdict in others:
+            console.print(verdict_in_terminal(verdict))
+    elif verdicts.folded:
+        how = f"labkit show {record.folder} --lab SLUG"
+        console.print(f"{verdicts.closing(how)}; labkit list has the slugs", style="dim", soft_wrap=True, markup=False)
+    elif others:
+        said = "1 question does not apply" if len(others) == 1 else f"{len(others)} questions do not apply"
+        console.print(Text(f"{said} to this run; --all says why", style="dim"))
+
+
+def _print_measures(console: Console, measures: Mapping[str, Quantity], shown: Sequence[str] | None) -> None:
+    """Measures, each with its meaning in a few words."""
+    names = list(measures) if shown is None else shown
+    table = Table(box=None, pad_edge=False)
+    table.add_column("measure", no_wrap=True)
+    table.add_column("value")
+    table.add_column("what it is", style="dim")
+    for name in names:
+        table.add_row(Text(name), Text(measures[name].said), Text(meaning_of(name)))
+    console.print(table)
+    if left := len(measures) - len(names):
+        console.print(Text(f"{left} more {'measure' if left == 1 else 'measures'}: --all shows them", style="dim"))
+
+
+def print_runs(console: Console, runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
     """The kept runs, a line each; a name is never cut, since `labkit show` wants it whole."""
     if not runs:
         console.print(f"no run in {folder} yet; make one with: labkit run duplicate-data", soft_wrap=True)
@@ -116,7 +156,8 @@ def print_runs(console: Console, runs: list[dict[str, Any]], folder: Any) -> Non
     console.print(f"\nin {folder}; look at one again: labkit show NAME", style="dim", soft_wrap=True)
 
 
-def _verdict(verdict: Any) -> Any:
+def verdict_in_terminal(verdict: Verdict) -> Panel | Text:
+    """A verdict, to print: one that found something whole, the others as a sentence."""
     mark = palette.STATUS_MARK[verdict.status]
     head = Text.assemble(
         (f"{mark} {verdict.status.replace('_', ' ').upper()}", _STYLE[verdict.status]), f"  {verdict.question}"
@@ -133,7 +174,7 @@ def _verdict(verdict: Any) -> Any:
 
 
 @contextlib.contextmanager
-def progress_bar(console: Console) -> Iterator[Any]:
+def progress_bar(console: Console) -> Iterator[Callable[[str, RunProgress], None]]:
     """A progress bar fed by the ranks; gives the callback for Lab.run. Shown on a terminal only."""
     with Progress(
         SpinnerColumn(),
@@ -145,9 +186,9 @@ def progress_bar(console: Console) -> Iterator[Any]:
         transient=True,
         disable=not console.is_terminal,
     ) as bar:
-        tasks: dict[str, Any] = {}
+        tasks: dict[str, TaskID] = {}
 
-        def on_progress(role: str, progress: Any) -> None:
+        def on_progress(role: str, progress: RunProgress) -> None:
             if role not in tasks:
                 tasks[role] = bar.add_task(label_of(role, len(progress.steps)), total=1.0, steps="…")
             bar.update(tasks[role], completed=progress.fraction, steps=progress.said)

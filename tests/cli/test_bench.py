@@ -40,7 +40,7 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["bench", "--ranks", "two"], "--ranks must be a whole number; given 'two'"),
+        (["bench", "--ranks", "two"], "--ranks must be a whole number; given 'two'; labkit bench --help says more"),
         (["bench", "--ranks", "0"], "ranks must be a whole number from 1 to"),
         (["bench", "--json", "no/such/folder/x.json"], "--json cannot write"),
         (["bench", "--device", "tpu"], "no device 'tpu'"),
@@ -57,8 +57,8 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(capsys, monkeypatch, words, s
 @pytest.mark.parametrize("words", [["bench"], ["run", "start-here", "--set", "parts=link"]])
 def test_a_link_of_many_ranks_to_a_core_is_refused_at_once_with_how_many_may_be_asked_for(capsys, monkeypatch, words):
     """99 ranks on 2 cores went on for minutes."""
-    monkeypatch.setattr("labkit.runner.usable_cores", lambda: 2)
-    monkeypatch.setattr("labkit.runner.visible_gpus", lambda: 0)
+    monkeypatch.setattr("labkit.request.usable_cores", lambda: 2)
+    monkeypatch.setattr("labkit.request.visible_gpus", lambda: 0)
     said = wrong_use(capsys, monkeypatch, *words, "--ranks", "99", "--device", "cpu")
     assert "99 ranks on 2 cores" in said and "at most 16" in said
 

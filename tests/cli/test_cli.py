@@ -1,5 +1,6 @@
 """The command line: what it prints, where, and how it ends."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labkit import cli
+from labkit import cli, labs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,9 +54,11 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["run", "duplicate-data", "--set", "lr=nan"], ["lr must be a number; given 'nan'"]),
         (["run", "duplicate-data", "--set", "model=resnet"], ["no model 'resnet'", "cnn, mlp"]),
         (["run", "duplicate-data", "--steps", "-1"], ["steps must be from 0 to", "given -1"]),
-        (["run", "duplicate-data", "--epochs", "1.5"], ["epochs must be a whole number; given '1.5'"]),
+        (["run", "duplicate-data", "--epochs", "1.5"], ["--epochs must be a whole number; given '1.5'"]),
         (["run", "duplicate-data", "--seed", "-1"], ["seed must be a whole number from 0", "given -1"]),
-        (["run", "duplicate-data", "--deadline", "0"], ["--deadline must be a number of seconds above 0"]),
+        (["run", "duplicate-data", "--deadline", "0"], ["the deadline must be above 0 seconds", "given 0"]),
+        (["run", "duplicate-data", "--deadline", "soon"], ["--deadline must be a number; given 'soon'", "run --help"]),
+        (["run", "duplicate-data", "--deadline", "inf"], ["the deadline must be above 0 seconds", "given inf"]),
         (["run", "duplicate-data", "--device", "tpu"], ["no device 'tpu'", "cpu, cuda"]),
         (["run", "duplicate-data", "--backend", "mpi"], ["no backend 'mpi'", "gloo, nccl"]),
         (["run", "duplicate-data", "--backend", "nccl", "--device", "cpu"], ["nccl", "--backend gloo"]),
@@ -83,7 +86,7 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["capture", "--out", "x", "--labs", "overlap,,mfu"], ["one is empty"]),
         (["capture", "--out", "x", "--labs", "mfu, mfu"], ["one is there twice"]),
         (["capture", "--out", ""], ["needs a name; given ''"]),
-        (["capture", "--out", "x", "--minutes", "inf"], ["--minutes must be a number of seconds above 0"]),
+        (["capture", "--out", "x", "--minutes", "inf"], ["minutes must be above 0", "given inf"]),
         (["show", ""], ["needs a name; given ''"]),
         (["show", "--figures", " "], ["needs a name; given ' '"]),
         (["show", "--trace", ""], ["needs a name; given ''"]),
@@ -91,9 +94,11 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["run", "duplicate-data", "--record", ""], ["needs a name; given ''"]),
         (["run", "duplicate-data", "--json", ""], ["needs a name; given ''"]),
         (["run", "duplicate-data", "--ranks", "１２"], ["--ranks must be a whole number"]),
-        (["run", "duplicate-data", "--ranks", "1_0"], ["--ranks must be a whole number"]),
+        (["run", "duplicate-data", "--ranks=1.0e1"], ["--ranks must be a whole number; given '1.0e1'"]),
+        (["show", "last", "--output", "first"], ["--output must be a whole number; given 'first'", "labkit show --help"]),
+        (["show", "last", "--fail-on", "fund"], ["no status 'fund'", "Did you mean 'found'?"]),
         (["run", "duplicate-data", "--ranks", "9" * 5000], ["--ranks must be a whole number", "…"]),
-        (["run", "duplicate-data", "--hosts", "2", "--latency", "nan"], ["--latency must be a number"]),
+        (["run", "duplicate-data", "--hosts", "2", "--latency", "nan"], ["latency must be from 0", "given nan"]),
         (["run", "duplicate-data", "--set", "batch=3", "--set", "batch=4"], ["batch is set twice, to '3' and to '4'"]),
         (["run", "duplicate-data", "--steps", "3", "--set", "steps=4"], ["steps is set twice"]),
         (["run", "\x1b[2J\u202e"], ["no lab '\\x1b[2J\\u202e'"]),
@@ -268,13 +273,53 @@ def test_figures_of_a_script_that_records_no_loss_are_drawn_but_for_the_loss(tmp
 
 
 def test_a_record_that_does_not_hold_what_its_lab_records_is_one_sentence(tmp_path, capsys, monkeypatch):
-    def odd(self, record):
+    def odd(self):
         return {}["no such measure"]
 
-    monkeypatch.setattr("labkit.facade.Lab.measures", odd)
+    monkeypatch.setattr("labkit.reading.Reading.measures", property(odd))
     message = wrong_use(capsys, monkeypatch, "show", str(probed(tmp_path)), "--lab", "duplicate-data")
     assert f"{tmp_path} does not hold what can be read of a script (KeyError: 'no such measure', in test_cli.py:" in message
     assert "run it again" in message and "Traceback" not in message
+
+
+def test_what_a_lab_cannot_measure_is_said_and_costs_no_verdict(tmp_path, capsys, monkeypatch):
+    def odd(record):
+        return {}["no such measure"]
+
+    lab = labs.spec("duplicate-data")
+    monkeypatch.setattr("labkit.labs.duplicate_data.SPEC", dataclasses.replace(lab, measures=odd))
+    monkeypatch.setattr(sys, "argv", ["labkit", "show", str(probed(tmp_path)), "--lab", "duplicate-data"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr()
+    assert ended.value.code == 0 and "Do the ranks read the same data?" in said.out
+    assert "not measured: " in said.err and "KeyError: 'no such measure'" in said.err
+
+
+def test_show_ends_with_1_on_fail_on_too(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["labkit", "show", str(probed(tmp_path)), "--fail-on", "clear", "--fail-on", "found"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr()
+    assert ended.value.code == 1 and "CLEAR" in said.out and " is clear" in said.err.partition("--fail-on: ")[2]
+
+
+def test_help_says_of_what_type_options_are(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "argv", ["labkit", "run", "--help"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    said = capsys.readouterr().out
+    for option in (
+        "--ranks INTEGER",
+        "--seed INTEGER",
+        "--latency FLOAT",
+        "--deadline FLOAT",
+        "--device TEXT",
+        "--json FILE",
+    ):
+        assert option in said
+    assert "<str>" not in said.partition("Options:")[2]
 
 
 def test_a_disk_that_is_full_is_one_sentence(tmp_path, capsys, monkeypatch):

@@ -171,7 +171,7 @@ def test_the_record_comes_back_with_its_baseline_and_its_invariants(record):
 
 def test_a_survey_is_kept_for_later_labs_unless_it_was_told_not_to(record, monkeypatch):
     assert read_baseline() == record.baseline
-    monkeypatch.setattr("labkit.facade.execute", lambda *_: record.runs)
+    monkeypatch.setattr("labkit.runner.execute", lambda *_: record.runs)
     time.sleep(1.1)  # the second survey differs by its date alone, which is in seconds
     assert LAB.run(ranks=2, device="cpu", keep="no").baseline != read_baseline() == record.baseline
     monkeypatch.undo()

@@ -13,7 +13,7 @@ from .builders import record_of, run_of
 
 WRONG = ("2", 5, 2.5, True, None, ["x"], {"a": 1}, b"x", object(), float("nan"))
 METHODS = ("run", "judge", "measures", "tables", "compare", "try_out", "figure", "diff", "report", "invariants", "check")
-FUNCTIONS = ("lab", "judge", "read_record", "read_baseline", "Lab", "Fault")
+FUNCTIONS = ("lab", "judge", "read", "read_record", "read_baseline", "Lab", "Fault")
 
 
 class Reached(Exception):

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit import labs
 from labkit.detect.verdict import STATUSES
 from labkit.errors import LabkitError
-from labkit.report import report_of
-from labkit.script import Script
+from labkit.reading import reading_of
+from labkit.record.schema import Origin
 from labkit.view.trace import chrome_trace
 
 from . import crash_records, input_runs, surveys, zero_runs
@@ -46,7 +45,7 @@ def bases():
     )
     yield "broken", record_of(run_of(broken, ids=False, dataset_size=24), single=single)
     script = record_of(run_of(broken, dataset_size=24))
-    yield "script", msgspec.structs.replace(script, lab="", runs={"variant": script.run})
+    yield "script", msgspec.structs.replace(script, lab="", origin=Origin.SCRIPT, runs={"variant": script.run})
     yield "crash", crash_records.crash_record(crash_records.saved_and_resumed(), crash_records.uninterrupted())
     yield "zero", zero_runs.record(zero_runs.run_with(), cheaper=zero_runs.cheaper_run())
     yield "input", input_runs.record(input_runs.steady(3, 5, ranks=2), ready=input_runs.steady(0, 5, role="ready"))
@@ -78,31 +77,24 @@ def ask_all(folder, draw: str) -> Counter:
     found: Counter = Counter()
     try:
         record = labkit.read_record(folder)
-        opened = None if not record.lab else labkit.Lab(labs.spec(record.lab))
+        reading = reading_of(record)
     except LabkitError as error:
         assert "Traceback" not in str(error) and "MemoryError" not in str(error)
         return Counter({"refused": 1})
-    script = Script(record)
-    verdicts = script.verdicts if opened is None else opened.judge(record)
-    for verdict in verdicts:
+    for verdict in reading.verdicts:
         assert verdict.status in STATUSES and verdict.cause and "MemoryError" not in verdict.cause
         found["unanswered"] += "does not go together" in verdict.cause
-    measures, tables = {}, []
-    with contextlib.suppress(LabkitError):
-        measures = script.measures() if opened is None else opened.measures(record)
-    with contextlib.suppress(LabkitError):
-        tables = script.tables() if opened is None else opened.tables(record)
-    pages = [each._repr_html_() for each in (verdicts, record, *tables)]
-    shown = [*pages, repr(record), repr(verdicts), *map(repr, tables)]
-    report = report_of(record, record.lab, measures, verdicts)
+    pages = [each._repr_html_() for each in (reading.verdicts, record, *reading.tables)]
+    shown = [*pages, repr(record), repr(reading.verdicts), *map(repr, reading.tables), *reading.left_out]
+    report = reading.report()
     msgspec.json.encode(report)
     if draw:
         with contextlib.suppress(LabkitError):
             msgspec.json.encode(chrome_trace(record))
-        names = list(script.figures().items()) if opened is None else [(name, opened) for name in opened.spec.figures]
-        for name, lab in names[:1] if draw == "one" else names:
+        names = list(reading.figures)
+        for name in names[:1] if draw == "one" else names:
             with contextlib.suppress(LabkitError):
-                shown.append(lab.figure(name, record).alt)
+                shown.append(reading.figure(name).alt)
     for text in [*shown, *texts(report)]:
         assert text.replace("\n", "").isprintable()
     assert not [page for page in pages if "<b>" in page]

@@ -14,6 +14,7 @@ from labkit import cli, detect
 from labkit.detect.loss import loss_curve
 from labkit.errors import UsageError
 from labkit.record.probe import Probe
+from labkit.record.schema import Origin
 
 from . import script_files
 
@@ -224,7 +225,7 @@ def test_advice_depends_on_who_wrote_the_record(tmp_path):
 
     record = labkit.read_record(script_files.write(tmp_path, "reads"))
     assert "--set" not in labkit.lab("stale-gradients").judge(record)["repeatable"].fix
-    of_lab = msgspec.structs.replace(record, lab="stale-gradients")
+    of_lab = msgspec.structs.replace(record, lab="stale-gradients", origin=Origin.LAB)
     assert "--set repeats=1" in labkit.lab("stale-gradients").judge(of_lab)["repeatable"].fix
     report = labkit.lab("stale-gradients").report(of_lab)
     assert "--set repeats=1" in msgspec.json.encode(report).decode()

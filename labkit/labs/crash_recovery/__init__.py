@@ -87,6 +87,7 @@ SPEC = LabSpec(
     detectors=("lost-work", "resume-departs", "single-path", "local-disk", "checkpoint-interval"),
     plan=lazy(".programs:plan", __name__),
     measures=lazy("...detect.crash.measures:crash_measures", __name__),
+    main_measures=("restarts", "lost_steps", "departs_at", "weights_equal_uninterrupted", "save_stall_ms", "goodput"),
     source=source_of(".keepers:KEEPERS", __name__),
     figures=("crash-timeline", "departure", "ablation", "goodput"),
     controls=("kill", "kill_step", "kill_rank", "interval", "num_samples"),

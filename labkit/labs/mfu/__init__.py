@@ -79,6 +79,7 @@ SPEC = LabSpec(
     detectors=("utilisation", "busy-not-useful", "flop-convention"),
     plan=lazy(".programs:plan", __name__),
     measures=lazy("...detect.utilisation.measures:mfu_measures", __name__),
+    main_measures=("tokens_per_s", "mfu_attention", "hfu", "busy_share", "data_share", "speed_of_tuned"),
     source=source_of(".programs:SHOWN", __name__),
     timed_detectors=("utilisation", "busy-not-useful"),
     captures=CAPTURES,

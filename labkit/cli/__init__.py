@@ -1,0 +1,8 @@
+"""The command line: thin, a command a file.
+
+Exit codes: 0 ran, whatever the verdict; 1 --fail-on; 2 wrong use; 3 the program failed.
+"""
+
+from .ending import EXIT_FAILED_CHECK, EXIT_INTERRUPTED, EXIT_PROGRAM_FAILED, EXIT_WRONG_USE, main
+
+__all__ = ["EXIT_FAILED_CHECK", "EXIT_INTERRUPTED", "EXIT_PROGRAM_FAILED", "EXIT_WRONG_USE", "main"]

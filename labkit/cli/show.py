@@ -1,0 +1,57 @@
+"""`labkit show`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .options import All, FailOn, Json, check_statuses, check_writable, named_path, option
+from .output import draw, fail_on_hit, rank_output, show_reading, write_json, write_trace
+
+
+def show(
+    record: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECORD", help="A record's folder, that of a script's probe files, a name of `labkit runs`, or `last`."
+        ),
+    ] = "last",
+    lab: Annotated[
+        str | None, option("Judge by this lab, and say what its questions lack; by every question if left out.", "SLUG")
+    ] = None,
+    json: Json = None,
+    figures: Annotated[str | None, option("Draw the figures into this folder, as PNG.", "DIR")] = None,
+    output: Annotated[int | None, option("Print what this rank printed.", "INTEGER")] = None,
+    trace: Annotated[str | None, option("Write a Chrome trace, which ui.perfetto.dev opens.", "FILE")] = None,
+    fail_on: FailOn = None,
+    everything: All = False,
+) -> None:
+    """Show a record again: verdicts, measures, figures, a rank's output, a trace."""
+    from .. import labs
+    from ..reading import read
+    from ..record.blame import blamed_on
+
+    if lab is not None:
+        labs.spec(lab)  # wrong use is said before anything is read
+    check_statuses(fail_on)
+    traced, pictures = (None if word is None else named_path(word) for word in (trace, figures))
+    if traced is not None:
+        check_writable(traced, "--trace")
+    found = read(named_path(record), lab=lab)
+    if output is not None:
+        print(rank_output(found, output), end="")
+        return
+    with blamed_on(found):
+        if traced is not None:
+            write_trace(found, traced)
+        for why in found.left_out:
+            print(f"not measured: {why}", file=sys.stderr)
+        if json is not None:
+            write_json(found.report(), json)
+        if pictures is not None:
+            draw(found, pictures)
+        if json != "-":
+            show_reading(found, everything=everything, lacking=lab is not None)
+    fail_on_hit(found, fail_on)

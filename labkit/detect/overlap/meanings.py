@@ -1,0 +1,27 @@
+"""What the measures of overlap are."""
+
+MEANINGS = {
+    "micro_batches": "backward passes before the weights change",
+    "reductions": "how often gradients are summed over the ranks",
+    "collectives_per_reduction": "buckets: messages that one such sum is made of",
+    "collectives_by_hand": "messages that the program sent itself",
+    "largest_bucket": "the largest of these messages",
+    "step_time": "how long a step takes, the median",
+    "step_time_*_buckets": "how long a step takes with so many buckets",
+    "best_bucket": "the size of bucket with the shortest step",
+    "prediction_off_by": "by how much the model of buckets missed a step, the most",
+    "compute_alone": "how long a step computes when it does not communicate",
+    "communication_alone": "how long the messages take when nothing computes",
+    "hidden": "how much of the communication costs no time, by steps with and without it",
+    "hidden_give_or_take": "how uncertain that is",
+    "exposed": "how long a step waits for communication and computes nothing",
+    "exposed_share": "how much of a step that is",
+    "collectives_union": "time in which at least one message is under way",
+    "collectives_sum": "time of all messages added up, counted twice where they overlap",
+    "hidden_by_union": "how much of the time with a message under way computes too",
+    "hidden_by_sum_which_lies": "the same of the sum of times, which counts overlap twice",
+    "gradient_bytes": "size of all gradients",
+    "wire_sent_per_host": "what left a host for one sum of the gradients",
+    "wire_over_gradients": "that, over the size of the gradients",
+    "weights_equal_on_ranks": "whether all ranks end with equal weights, bit by bit",
+}

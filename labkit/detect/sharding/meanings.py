@@ -1,0 +1,30 @@
+"""What the measures of sharding are. Of a comparison each has the name of its strategy before it."""
+
+_COMPARED = {
+    "kept_after_backward": "state that is kept after a backward pass",
+    "peak": "the most state that was alive at once",
+    "dispatched": "what a rank handed to collectives, in the paper's unit",
+    "on_the_wire": "what a rank's host sent, in the same unit",
+    "step_time": "how long a step takes, the median",
+    "step_time_fast": "the same where no link is slow",
+    "loss_gap": "how far the loss is from one process's, the most",
+}
+
+MEANINGS = {
+    **_COMPARED,
+    **{f"*_{name}": said for name, said in reversed(_COMPARED.items())},
+    "parameters": "of the model",
+    "kept_by_the_paper": "state that the stage keeps, by the paper's formula",
+    "own_account_missed_by": "what the strategy's own account of its state leaves out",
+    "room": "memory that there is for the state",
+    "fits": "whether the peak is within that room",
+    "sent_by_the_paper": "what a rank sends, by the paper's formula",
+    "collectives": "messages in a step",
+    "over_the_link": "what left a host in a step",
+    "loss_follows_single": "whether the loss is that of one process",
+    "optimizer_knows": "parameters of the model that the optimizer updates",
+    "weights_moved": "the largest change of any weight",
+    "grad_norm_lowest": "the smallest norm that a rank clipped by",
+    "grad_norm_highest": "the largest norm that a rank clipped by",
+    "initial_weights": "different weights that ranks began with",
+}
