@@ -297,11 +297,15 @@ def test_what_a_lab_cannot_measure_is_said_and_costs_no_verdict(tmp_path, capsys
 
 
 def test_show_ends_with_1_on_fail_on_too(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["labkit", "show", str(probed(tmp_path)), "--fail-on", "clear", "--fail-on", "found"])
+    monkeypatch.setattr(
+        sys, "argv", ["labkit", "show", str(probed(tmp_path)), "--fail-on", "found", "--fail-on", "not_applicable"]
+    )
     with pytest.raises(SystemExit) as ended:
         cli.main()
     said = capsys.readouterr()
-    assert ended.value.code == 1 and "CLEAR" in said.out and " is clear" in said.err.partition("--fail-on: ")[2]
+    assert (
+        ended.value.code == 1 and "your script" in said.out and " is not_applicable" in said.err.partition("--fail-on: ")[2]
+    )
 
 
 def test_help_says_of_what_type_options_are(capsys, monkeypatch):

@@ -49,7 +49,7 @@ def nothing_runs(monkeypatch, tmp_path):
         raise Reached
 
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
-    monkeypatch.setattr("labkit.facade.store.new_folder", reached)
+    monkeypatch.setattr("labkit.runner.store.new_folder", reached)
     monkeypatch.setattr("labkit.facade.launch", reached)
 
 
