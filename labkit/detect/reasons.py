@@ -8,6 +8,9 @@ REASONS = {
     "in-words": Reason("{cause}", "{fix}", "{script}"),
     # what follows the cause of a verdict that noise leaves open
     "other-programs-meanwhile": Reason("; other programs used {used:.1f} of {cores:plural core/cores} meanwhile"),
+    # no reduction of gradients to look at
+    "one-rank-reduces-nothing": Reason("one rank reduces nothing", "run with 2 ranks or more"),
+    "no-ddp-module-watched": Reason("no DDP module was watched", "watch it with watch_ddp(ddp, probe, optimizer=optimizer)"),
     # a record that a detector cannot make sense of
     "own-names": Reason("{why}, so it was not counted", "{remedy}"),
     "own-names-and-more": Reason("{why}, so it was not counted", "{remedy}; {fix}"),
@@ -16,4 +19,6 @@ REASONS = {
         "{why}; what was recorded does not go together ({said}, in {file}:{line})", "{remedy}"
     ),
     "record-what-is-needed": Reason("record what this question needs as labkit's README lists it, or run the lab again"),
+    # nobody to wait for
+    "one-rank-waits-for-nobody": Reason("one rank waits for nobody", "run with 2 ranks or more"),
 }

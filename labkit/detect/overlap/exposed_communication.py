@@ -12,11 +12,11 @@ import numpy as np
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run, Source
 from ...theory.overlap_model import MIB, first_try_mib
-from ...words import plural
+from ..catalogue import Said, said
 from ..spread import FLOOR_S, median_interval
 from ..under_load import is_heavy, pressure
-from ..verdict import Verdict, answering, either
-from .measures import Exposure, buckets, computing_is_known, exposure, is_sweep
+from ..verdict import Verdict, answering
+from .measures import Buckets, Exposure, buckets, computing_is_known, exposure, is_sweep
 
 NAME = "exposed-communication"
 QUESTION = "Do ranks wait for communication that the backward pass could hide?"
@@ -42,37 +42,16 @@ def detect(record: Record) -> Verdict:
     """Judge the measured steps of the run under study."""
     run = record.run
     if run.world_size == 1:
-        return _answer("not_applicable", cause="one rank has nobody to send to", fix="run with 2 ranks or more")
+        return _answer("not_applicable", "one-rank-sends-to-nobody")
     if is_sweep(run):
-        return _answer(
-            "not_applicable",
-            cause="the run tried several bucket sizes; each has an answer of its own",
-            fix=either(
-                lab="look at the figure bucket-sweep, or run one size: --variant fixed --set bucket_mb=1",
-                script="look at the figure bucket-sweep, or run one size",
-            ),
-        )
+        return _answer("not_applicable", "several-bucket-sizes-were-tried")
     if not computing_is_known(run):
-        return _answer(
-            "not_applicable",
-            cause="collectives lie within what the program calls computing, and nobody saw when its own computing ended: "
-            "loss.backward() of a DDP module ends when its reductions have",
-            fix="watch the DDP module with watch_ddp(ddp, probe), which tells computing from waiting",
-        )
+        return _answer("not_applicable", "computing-not-told-from-waiting")
     seen = exposure(run)
     if seen is None:
-        return _answer(
-            "not_applicable",
-            cause="no collective was timed",
-            fix="watch the DDP module with watch_ddp(ddp, probe) before its first pass, and register no communication hook "
-            "before that",
-        )
+        return _answer("not_applicable", "no-collective-timed")
     if not seen.backward_s.any():
-        return _answer(
-            "not_applicable",
-            cause="no backward pass was timed, and only that could hide a reduction",
-            fix="watch the DDP module with watch_ddp(ddp, probe), which tells computing from waiting",
-        )
+        return _answer("not_applicable", "no-backward-pass-timed")
     return _judge(run, seen, record.link_source)
 
 
@@ -84,84 +63,60 @@ def _judge(run: Run, seen: Exposure, source: Source | None) -> Verdict:
     evidence = _evidence(run, seen, hidden, avoidable, source)
     where = str(run.fact("wrap_where", "")) or None
     if share < FEW:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"communication is {share:.1%} of the step: whether it is hidden or not, nobody would notice on this link",
-            fix=either(
-                lab="measure on the link that you will train on, or set a slower one (--hosts 2 --link 400mbit)",
-                script="measure on the link that you will train on",
-            ),
-        )
+        return _answer("inconclusive", "communication-too-short-to-notice", evidence, share=share)
     if len(hidden) < ENOUGH_STEPS:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{plural(len(hidden), 'measured step')} cannot show how much steps differ",
-            fix=either(
-                lab=f"run {ENOUGH_STEPS + 2} steps or more (--steps {ENOUGH_STEPS + 2})",
-                script=f"run {ENOUGH_STEPS + 2} steps or more",
-            ),
-        )
+        enough = ENOUGH_STEPS + 2
+        return _answer("inconclusive", "too-few-steps-to-see-them-differ", evidence, steps=len(hidden), enough=enough)
     (low, high), (least, most) = median_interval(hidden), median_interval(avoidable)
     # what others take of the cores makes steps longer, and so a share of them smaller, but not what is waited for
     little = most * pressure(run) < WORTH and not is_heavy(run)
     if little or low >= HALF:
-        return _answer(
-            "clear",
-            evidence,
-            cause=f"{np.median(hidden):.0%} of the communication that the backward pass can hide is hidden; {saved:.0%} of "
-            "the step is left to gain",
-        )
+        return _answer("clear", "communication-is-hidden", evidence, hidden=float(np.median(hidden)), saved=saved)
     if least >= WORTH and high < HALF and float(np.median(avoidable * seen.step_s)) > FLOOR_S:
-        return _answer("found", evidence, cause=_cause(run, seen, hidden), fix=_fix(run), where=where, waste=saved)
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"between {low:.0%} and {high:.0%} of what could be hidden is hidden, by the step, and {least:.0%} to "
-        f"{most:.0%} of the step is left to gain: noise decides",
-        fix=either(
-            lab="run more steps (--steps 20) on a machine that does nothing else",
-            script="run more steps on a machine that does nothing else",
-        ),
-    )
+        return _found(run, seen, hidden, evidence, where, saved)
+    return _answer("inconclusive", "noise-hides-what-is-hidden", evidence, low=low, high=high, least=least, most=most)
 
 
-def _cause(run: Run, seen: Exposure, hidden: np.ndarray) -> str:
-    made, exposed = buckets(run), float(np.median(seen.exposed_s)) * 1e3
-    waits = f"of each step ranks wait {exposed:.0f} ms for communication alone"
+def _found(
+    run: Run, seen: Exposure, hidden: np.ndarray, evidence: dict[str, Quantity], where: str | None, waste: float
+) -> Verdict:
+    """By how gradients are reduced: after the backward pass, in one bucket, in several."""
+    made, exposed_ms = buckets(run), float(np.median(seen.exposed_s)) * 1e3
     if made is None:
-        return f"{waits}: gradients are reduced after the backward pass, when nothing is left to compute meanwhile"
+        return _answer("found", "reduced-after-the-backward-pass", evidence, where=where, waste=waste, exposed_ms=exposed_ms)
     if len(made.num_bytes) == 1:
-        return (
-            f"{waits}: one bucket holds all {int(made.num_bytes.sum()):,} bytes of gradients, and is full when the backward "
-            "pass is over"
+        return _answer(
+            "found",
+            "one-bucket-holds-all",
+            evidence,
+            where=where,
+            waste=waste,
+            exposed_ms=exposed_ms,
+            gradient_bytes=int(made.num_bytes.sum()),
+            remedy=_remedy(made),
         )
-    largest = int(made.num_bytes.max())
-    return (
-        f"{waits}, {float(np.median(hidden)):.0%} of what could be hidden is: of {len(made.num_bytes)} buckets the largest "
-        f"holds {largest / made.num_bytes.sum():.0%} of the bytes"
+    return _answer(
+        "found",
+        "large-bucket-comes-late",
+        evidence,
+        where=where,
+        waste=waste,
+        exposed_ms=exposed_ms,
+        hidden=float(np.median(hidden)),
+        buckets=len(made.num_bytes),
+        largest=float(made.num_bytes.max() / made.num_bytes.sum()),
+        remedy=_remedy(made),
     )
 
 
-def _fix(run: Run) -> str:
-    made = buckets(run)
-    if made is None:
-        return "let DistributedDataParallel reduce during the backward pass, in buckets, instead of a loop after it"
-    if made.num_bytes.sum() < LATENCY_BYTES:
-        return (
-            "smaller buckets do not help gradients that are so few bytes, for each costs a latency: let a step compute more "
-            "(a larger batch, or several micro-batches with no_sync)"
-        )
-    start = first_try_mib(float(made.num_bytes.sum()))
-    if made.num_bytes.max() <= start * MIB:
-        return (
-            "try half and twice the bucket size (bucket_cap_mb): the last bucket is waited for as a whole, and each costs a "
-            "latency; if neither helps, send less (several micro-batches with no_sync)"
-        )
+def _remedy(made: Buckets) -> Said:
+    """What to do about buckets."""
+    total = float(made.num_bytes.sum())
+    if total < LATENCY_BYTES:
+        return said("compute-more-in-a-step")
+    start = first_try_mib(total)
     return (
-        f"give DDP smaller buckets: bucket_cap_mb={start:.2g} (MiB) is a start; then try half and twice as much, since each "
-        "bucket costs a latency"
+        said("try-other-buckets") if made.num_bytes.max() <= start * MIB else said("make-buckets-smaller", start_mib=start)
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Source
-from ...words import plural
+from ..catalogue import Said, said
 from ..spread import FEW, Slow, slow_ranks
 from ..under_load import pressure
 from ..verdict import Verdict, answering
@@ -40,38 +40,21 @@ def detect(record: Record) -> Verdict:
     """Judge the reductions of the run under study."""
     run = record.run
     if run.world_size == 1:
-        return _answer("not_applicable", cause="one rank waits for nobody", fix="run with 2 ranks or more")
+        return _answer("not_applicable", "one-rank-waits-for-nobody")
     seen = [] if is_sweep(run) else arrivals(run)
     if not seen:
-        return _answer(
-            "not_applicable",
-            cause="no bucket's arrival was seen on all ranks",
-            fix="watch the DDP module with watch_ddp(ddp, probe) on every rank",
-        )
+        return _answer("not_applicable", "no-arrival-seen")
     late = np.array([one.late_s for one in seen])  # by reduction and rank
     step_s = float(np.median([longest_s(of_ranks) for of_ranks in measured_steps(run)]))
     found = slow_ranks(late, least_s=LATE * pressure(run) * step_s, whole_s=np.full(len(late), step_s))
     worst, evidence = found[0], _evidence(late, step_s, record.link_source)
     if len(seen) < ENOUGH:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{plural(len(seen), 'reduction')}: who came last may be chance",
-            fix=f"run {ENOUGH + 2} steps or more",
-        )
+        return _answer("inconclusive", "too-few-reductions", evidence, reductions=len(seen), enough=ENOUGH + 2)
     if worst.matters and not worst.by_turns:
-        return _blame(seen, late, step_s, [one for one in found if one.matters], evidence)
+        return _blame(seen, late, [one for one in found if one.matters], evidence)
     if pressure(run) > 1 and _late_as_usual(late, step_s):
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="more threads than cores wanted to run, which by itself makes ranks late by so much",
-            fix=QUIET,
-        )
-    return _answer("clear", evidence, cause="who comes last changes, or comes little later than the others")
-
-
-QUIET = "run more steps, on machines that do nothing else"
+        return _answer("inconclusive", "late-as-threads-outnumber-cores", evidence)
+    return _answer("clear", "no-rank-is-late", evidence)
 
 
 def _late_as_usual(late: np.ndarray, step_s: float) -> bool:
@@ -80,9 +63,7 @@ def _late_as_usual(late: np.ndarray, step_s: float) -> bool:
     return usual.matters and not usual.by_turns
 
 
-def _blame(
-    seen: list[Arrivals], late: np.ndarray, step_s: float, found: list[Slow], evidence: dict[str, Quantity]
-) -> Verdict:
+def _blame(seen: list[Arrivals], late: np.ndarray, found: list[Slow], evidence: dict[str, Quantity]) -> Verdict:
     """The verdict on ranks whose lateness costs enough to be worth a word."""
     proven = [one for one in found if one.proven and _plain(late[one.steps, one.rank], late.shape)]
     worst = proven[0] if proven else found[0]
@@ -94,22 +75,23 @@ def _blame(
     if not proven:
         return _answer(
             "inconclusive",
+            "rank-late-perhaps-by-chance",
             evidence,
-            cause=f"rank {worst.rank} is late by {by_ms:.0f} ms in {len(worst.steps)} of {plural(len(seen), 'reduction')}, "
-            "but that is too few, or the time varies too much, to be more than chance or another program on its cores",
-            fix=QUIET,
+            rank=worst.rank,
+            by_ms=by_ms,
+            late=len(worst.steps),
+            reductions=len(seen),
         )
-    others = f" (and {', '.join(f'rank {one}' for one in sorted(one.rank for one in proven[1:]))})" * (len(proven) > 1)
-    at_start = float(np.median([seen[at].late_at_start_s[worst.rank] for at in worst.steps])) * 1e3
-    begins = "before its backward pass, in its forward pass or its input" if at_start > by_ms / 2 else "in its backward pass"
+    at_start_ms = float(np.median([seen[at].late_at_start_s[worst.rank] for at in worst.steps])) * 1e3
     return _answer(
         "found",
-        evidence | {"late_when_backward_begins": Quantity(at_start, "ms")},
-        cause=f"rank {worst.rank}{others} comes {by_ms:.0f} ms later to the collectives than the others, who wait"
-        f"{_when(seen, worst)}; it loses the time {begins}",
-        fix=f"look at what rank {worst.rank} does that others do not: its data, its host, what else runs there; its own "
-        "step time will not show it",
+        "rank-late-before-its-backward-pass" if at_start_ms > by_ms / 2 else "rank-late-in-its-backward-pass",
+        evidence | {"late_when_backward_begins": Quantity(at_start_ms, "ms")},
         waste=min(1.0, worst.cost) * (late.shape[1] - len(proven)) / late.shape[1],
+        rank=worst.rank,
+        others=said("and-other-late-ranks", ranks=sorted(one.rank for one in proven[1:])) if proven[1:] else "",
+        by_ms=by_ms,
+        when=_when(seen, worst),
     )
 
 
@@ -120,11 +102,11 @@ def _plain(late_s: np.ndarray, of: tuple[int, ...]) -> bool:
     return reductions >= FEW or middle >= (PLAIN if ranks ** (1.0 - reductions) >= LUCK else 1.0) * (high - low)
 
 
-def _when(seen: list[Arrivals], worst: Slow) -> str:
-    """From which step on it is late, and how often, where that is not always."""
-    if worst.share > 0.9:
-        return f", from step {seen[worst.begin].step} on" if worst.begin > 2 else ""
-    return f", in {len(worst.steps)} of {plural(len(seen), 'reduction')}"
+def _when(seen: list[Arrivals], worst: Slow) -> Said | str:
+    """From which step on it is late, or how often; empty where that is always."""
+    if worst.share <= 0.9:
+        return said("late-in-some-reductions", late=len(worst.steps), reductions=len(seen))
+    return said("late-from-a-step-on", step=seen[worst.begin].step) if worst.begin > 2 else ""
 
 
 def _evidence(late: np.ndarray, step_s: float, source: Source | None) -> dict[str, Quantity]:

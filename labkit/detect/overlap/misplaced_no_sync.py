@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.schema import Record
-from ...words import plural
 from ..explanations import nothing_to_reduce
 from ..verdict import Verdict, answering
 from .measures import Reductions, reductions, weights_equal_on_ranks
@@ -29,67 +28,25 @@ def detect(record: Record) -> Verdict:
     if done.never:
         return _never_reduced(done, equal, evidence, where)
     if done.kept_in_vain:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"{done.kept_in_vain} backward passes ran in no_sync and reduced all the same: DDP had decided in the "
-            "forward pass, which ran outside",
-            fix="put the forward pass into `with ddp.no_sync():` too",
-            where=where,
-        )
+        passes = done.kept_in_vain
+        return _answer("found", "no-sync-leaves-the-forward-pass-out", evidence, where=where, passes=passes)
+    if done.left_out and equal is None:
+        return _answer("inconclusive", "last-pass-not-reduced-and-weights-not-known", evidence, steps=done.left_out)
     if done.left_out and not equal:
-        return _left_out(done, equal, evidence, where)
+        return _answer("found", "last-pass-not-reduced", evidence, where=where, steps=done.left_out)
     if done.in_no_sync_forward == 0:
-        return _answer("not_applicable", evidence, cause="no pass ran in no_sync")
-    return _answer(
-        "clear",
-        evidence,
-        cause=f"{plural(done.passes, 'micro-batch', 'micro-batches')}, {plural(done.reduced, 'reduction')} a step",
-    )
+        return _answer("not_applicable", "no-pass-in-no-sync", evidence)
+    return _answer("clear", "one-reduction-a-step", evidence, passes=done.passes, reduced=done.reduced)
 
 
 def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Quantity], where: str | None) -> Verdict:
-    apart = f"in {plural(done.steps, 'step')} DDP reduced nothing"
     if equal:
-        return _answer(
-            "clear", evidence, cause=f"{apart}, yet all ranks end with the same weights: something else reduces them"
-        )
-    if equal is None and done.in_no_sync_forward < 1:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{apart}, though not every pass ran in no_sync, and no hash says whether the ranks' weights are equal",
-            fix="watch the whole run, and record the weights on every rank: probe.digest('weights', model.parameters())",
-        )
-    told = "and the ranks end with different weights" if equal is False else "so each rank trains a model of its own"
-    return _answer(
-        "found",
-        evidence,
-        cause=f"{apart}, {told}: every micro-batch ran in no_sync",
-        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, forward and backward. Where weights "
-        "are averaged now and then instead (local SGD), record their hash after the last time: "
-        "probe.digest('weights', model.parameters())",
-        where=where,
-    )
-
-
-def _left_out(done: Reductions, equal: bool | None, evidence: dict[str, Quantity], where: str | None) -> Verdict:
-    last = f"in {plural(done.left_out, 'step')} of the optimizer the last backward pass did not reduce: it ran in no_sync"
-    if equal is None:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{last}, and no hash says whether the ranks' weights are equal",
-            fix="record the weights on every rank: probe.digest('weights', model.parameters())",
-        )
-    return _answer(
-        "found",
-        evidence,
-        cause=f"{last}, its gradients stay on their rank, and the ranks end with different weights",
-        fix="leave the last micro-batch of each step outside of `with ddp.no_sync():`, and put the others in, forward and "
-        "backward; the last batches of an epoch too",
-        where=where,
-    )
+        return _answer("clear", "never-reduced-yet-weights-are-equal", evidence, steps=done.steps)
+    if equal is False:
+        return _answer("found", "never-reduced-and-weights-differ", evidence, where=where, steps=done.steps)
+    if done.in_no_sync_forward < 1:
+        return _answer("inconclusive", "never-reduced-and-weights-not-known", evidence, steps=done.steps)
+    return _answer("found", "every-pass-in-no-sync", evidence, where=where, steps=done.steps)
 
 
 def _evidence(done: Reductions, equal: bool | None) -> dict[str, Quantity]:

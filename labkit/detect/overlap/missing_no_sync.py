@@ -9,7 +9,6 @@ import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
-from ...words import plural
 from ..explanations import nothing_to_reduce
 from ..verdict import Verdict, answering
 from .measures import ddp_fact, exposure, reductions
@@ -32,22 +31,27 @@ def detect(record: Record) -> Verdict:
         "steps": Quantity(done.steps, "watched"),
     }
     if done.passes < 2:
-        return _answer("not_applicable", evidence, cause="a step has one backward pass: nothing is accumulated")
+        return _answer("not_applicable", "nothing-is-accumulated", evidence)
     if done.reduced == 0:
-        return _answer("clear", evidence, cause="no micro-batch reduces its gradients: see misplaced-no-sync")
+        return _answer("clear", "no-micro-batch-reduces", evidence)
     if done.reduced <= 1:
-        return _answer("clear", evidence, cause=f"{done.passes:g} micro-batches, {plural(done.reduced, 'reduction')} a step")
+        return _answer("clear", "one-reduction-a-step", evidence, passes=done.passes, reduced=done.reduced)
     if done.kept_in_vain:
-        return _answer("clear", evidence, cause="no_sync is there, but around the wrong part: misplaced-no-sync says where")
+        return _answer("clear", "no-sync-around-the-wrong-part", evidence)
     size = ddp_fact(run.ranks[0], "ddp_gradient_bytes")
-    each = f" of {size:,} bytes each" if isinstance(size, int) else ""
+    where, waste = str(run.fact("gradients_where", "")) or None, _waste(run, done.reduced)
+    passes, reduced = done.passes, done.reduced
+    if not isinstance(size, int):
+        return _answer("found", "micro-batches-reduce", evidence, where=where, waste=waste, passes=passes, reduced=reduced)
     return _answer(
         "found",
+        "micro-batches-reduce-all-bytes",
         evidence,
-        cause=f"{done.reduced:g} of {done.passes:g} micro-batches reduce their gradients{each}, and one reduction would do",
-        fix="put forward and backward of all micro-batches but the last into `with ddp.no_sync():`",
-        where=str(run.fact("gradients_where", "")) or None,
-        waste=_waste(run, done.reduced),
+        where=where,
+        waste=waste,
+        passes=passes,
+        reduced=reduced,
+        gradient_bytes=size,
     )
 
 

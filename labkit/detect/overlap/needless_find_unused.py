@@ -7,8 +7,7 @@ may leave parameters out. Too few passes cannot show that none ever will; leavin
 from __future__ import annotations
 
 from ...record.quantity import Quantity
-from ...record.schema import Record
-from ...words import plural
+from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
 from .measures import ddp_fact
 
@@ -25,36 +24,27 @@ def detect(record: Record) -> Verdict:
     run = record.run
     looks = ddp_fact(run.ranks[0], "ddp_find_unused")
     if looks is None:
-        return _answer("not_applicable", cause="no DDP module was watched", fix="watch it with watch_ddp(ddp, probe)")
+        return _answer("not_applicable", "no-ddp-module-watched")
     if not looks:
-        return _answer("clear", cause="find_unused_parameters is not set")
+        return _answer("clear", "find-unused-not-set")
     if ddp_fact(run.ranks[0], "ddp_static_graph"):
-        return _answer("clear", cause="with static_graph DDP looks in the first step only")
+        return _answer("clear", "static-graph-looks-once")
     passes = [count for log in run.ranks for step in log.steps for count in step.series.get("unused_params", [])]
-    watched = plural(len(passes), "pass", "passes")
+    unused = sum(count > 0 for count in passes)
     evidence = {
         "passes": Quantity(len(passes), "backward passes on all ranks"),
-        "passes_with_unused": Quantity(sum(count > 0 for count in passes), "passes"),
+        "passes_with_unused": Quantity(unused, "passes"),
     }
     if any(passes):
-        names = sorted({str(e.fields["names"]) for log in run.ranks for e in log.events if e.name == "unused_parameters"})
-        return _answer(
-            "clear",
-            evidence | {"unused": Quantity("; ".join(names)[:200] or "not named")},
-            cause=f"parameters are unused in {sum(count > 0 for count in passes)} of {watched}: it is needed",
-        )
+        evidence["unused"] = Quantity(_names(run) or "not named")
+        return _answer("clear", "some-parameters-are-unused", evidence, unused=unused, passes=len(passes))
     if len(passes) < ENOUGH:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"every parameter was used in {watched}; a later one might still leave some out",
-            fix=f"watch {ENOUGH} passes or more",
-        )
-    return _answer(
-        "found",
-        evidence,
-        cause=f"find_unused_parameters is set, and in {watched} every parameter was used: each step walks "
-        "the graph and reduces a list of what was used, for nothing",
-        fix="leave find_unused_parameters out; should a later step skip a layer after all, DDP says so with an error",
-        where=str(run.fact("wrap_where", "")) or None,
-    )
+        return _answer("inconclusive", "too-few-passes", evidence, passes=len(passes), enough=ENOUGH)
+    where = str(run.fact("wrap_where", "")) or None
+    return _answer("found", "every-parameter-is-used", evidence, where=where, passes=len(passes))
+
+
+def _names(run: Run) -> str:
+    """The names of unused parameters, as far as they were noted."""
+    noted = [event for log in run.ranks for event in log.events if event.name == "unused_parameters"]
+    return "; ".join(sorted({str(event.fields["names"]) for event in noted}))[:200]

@@ -10,7 +10,6 @@ import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
-from ...words import plural
 from ..verdict import Verdict, answering
 from .measures import buckets, ddp_fact, is_sweep, measured_steps
 
@@ -32,12 +31,12 @@ def detect(record: Record) -> Verdict:
     """Judge the last reduction of the run under study."""
     run = record.run
     if is_sweep(run):
-        return _answer("not_applicable", cause="the run tried several bucket sizes, one a parameter among them")
+        return _answer("not_applicable", "sweep-tries-one-bucket-a-parameter")
     if run.world_size == 1:
-        return _answer("not_applicable", cause="one rank reduces nothing", fix="run with 2 ranks or more")
+        return _answer("not_applicable", "one-rank-reduces-nothing")
     sizes, params = _collectives(run)
     if not len(sizes):
-        return _answer("not_applicable", cause="no bucket was seen", fix="watch the DDP module with watch_ddp(ddp, probe)")
+        return _answer("not_applicable", "no-bucket-seen")
     evidence = {
         "collectives": Quantity(len(sizes), "a reduction"),
         "parameters": Quantity(params, "with a gradient"),
@@ -46,15 +45,16 @@ def detect(record: Record) -> Verdict:
         "gradients": Quantity(int(sizes.sum()), "bytes in all"),
     }
     if len(sizes) < max(MANY, NEARLY_ALL * params) or np.median(sizes) >= SMALL_BYTES:
-        return _answer("clear", evidence, cause=f"{plural(params, 'parameter')} in {plural(len(sizes), 'collective')}")
+        return _answer("clear", "few-or-large-collectives", evidence, parameters=params, collectives=len(sizes))
     by_hand = buckets(run) is None
     return _answer(
         "found",
+        "one-collective-a-parameter-by-hand" if by_hand else "one-collective-a-parameter",
         evidence,
-        cause=f"{len(sizes)} collectives reduce {params} parameters, one each, half of them of {int(np.median(sizes)):,} "
-        "bytes or less: each costs a latency, however small",
-        fix="let DDP reduce in buckets" if by_hand else "leave bucket_cap_mb at several parameters' size, 1 MiB or more",
         where=str(run.fact("gradients_where" if by_hand else "wrap_where", "")) or None,
+        collectives=len(sizes),
+        parameters=params,
+        median_bytes=int(np.median(sizes)),
     )
 
 
