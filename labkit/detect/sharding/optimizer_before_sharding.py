@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
-from ...words import plural
 from ..verdict import Verdict, answering
 
 NAME = "optimizer-before-sharding"
@@ -21,11 +20,7 @@ def detect(record: Record) -> Verdict:
     run = record.run
     noted = [event.fields for log in run.ranks for event in log.events if event.name == "optimizer_knows"]
     if not noted:
-        return _answer(
-            "not_applicable",
-            cause="nothing was noted of which parameters the optimizer holds",
-            fix="note an event optimizer_knows with known, parameters and orphans, once both are made",
-        )
+        return _answer("not_applicable", "optimizers-parameters-not-noted")
     worst = max(noted, key=lambda fields: int(fields["orphans"]))
     known, total, orphans = (int(worst[name]) for name in ("known", "parameters", "orphans"))
     evidence = {
@@ -36,23 +31,18 @@ def detect(record: Record) -> Verdict:
     if moved is not None:
         evidence["largest_move"] = Quantity(moved, "by which any weight changed")
     if not orphans:
-        return _answer("clear", evidence, cause="all that the optimizer holds are parameters of the model")
+        return _answer("clear", "optimizer-holds-the-models-parameters", evidence)
     if known and moved:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"the optimizer holds {plural(orphans, 'parameter')} that the model does not have, and weights move all "
-            "the same: another part of the model may be frozen or gone on purpose",
-            fix="make the optimizer from model.parameters() of the finished model, and look again",
-        )
+        return _answer("inconclusive", "optimizer-holds-others-but-weights-move", evidence, orphans=orphans)
     return _answer(
         "found",
+        "optimizer-holds-what-nothing-uses",
         evidence,
-        cause=f"the optimizer knows {known} of the model's {plural(total, 'parameter')} and holds {orphans} that nothing "
-        "uses: its steps change nothing that the model computes with, and the old whole weights stay in memory",
-        fix="make the optimizer after fully_shard, from the sharded model's parameters()",
         where=str(run.fact("wrap_where", "")) or None,
         waste=1.0 if not known else None,
+        known=known,
+        parameters=total,
+        orphans=orphans,
     )
 
 

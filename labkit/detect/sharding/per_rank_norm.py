@@ -26,19 +26,13 @@ def detect(record: Record) -> Verdict:
     """Judge the scalars `grad_norm` of all ranks, in the run under study."""
     apart = record.run.fact("local_steps", 1)
     if isinstance(apart, int) and apart > 1:
-        return _answer(
-            "not_applicable", cause=f"by local_steps ranks train apart for {apart} steps, with norms of their own"
-        )
+        return _answer("not_applicable", "ranks-train-apart", steps=apart)
     norms = _norms(record.run)
     if norms.shape[0] < 2 or norms.shape[1] == 0:
-        return _answer(
-            "not_applicable",
-            cause="no two ranks recorded a gradient norm for the same step",
-            fix="record what clip_grad_norm_ returns, on every rank, as the scalar grad_norm",
-        )
+        return _answer("not_applicable", "no-norms-of-one-step")
     finite = norms[:, np.isfinite(norms).all(axis=0)]
     if finite.shape[1] == 0:
-        return _answer("inconclusive", cause="no step has a finite norm on every rank", fix="find what is not finite first")
+        return _answer("inconclusive", "no-finite-norm-on-every-rank")
     spread = np.ptp(finite, axis=0) / np.maximum(finite.max(axis=0), 1e-300)
     worst = int(spread.argmax())
     evidence = {
@@ -48,25 +42,11 @@ def detect(record: Record) -> Verdict:
         "steps_that_differ": Quantity(int((spread > DIFFERENT).sum()), f"of {finite.shape[1]}"),
     }
     if np.median(spread) > DIFFERENT:
-        return _answer(
-            "found",
-            evidence,
-            cause="ranks find different norms for one gradient: each sees its own shard alone, or its own gradient before "
-            "those of all ranks are averaged, scales it by a factor of its own, and the clipped gradient points elsewhere",
-            fix="use the wrapper's own clip_grad_norm_ (model.clip_grad_norm_ under FSDP1), or FSDP2, whose DTensors know "
-            "all shards; under DDP clip after the backward pass that reduces. Where ranks train apart for some steps on "
-            "purpose (local SGD), this is expected: say so with probe.declare(local_steps=...)",
-            where=str(record.run.fact("wrap_where", "")) or None,
-        )
+        where = str(record.run.fact("wrap_where", "")) or None
+        return _answer("found", "each-rank-has-a-norm-of-its-own", evidence, where=where)
     if spread.max() <= ROUNDING:
-        return _answer("clear", evidence, cause="all ranks find the same norm in every step")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"norms differ by up to {spread.max():.1e} between ranks: more than the order of sums explains, and not in "
-        "most steps",
-        fix="compare the norms before and after the gradients are reduced",
-    )
+        return _answer("clear", "one-norm-on-all-ranks", evidence)
+    return _answer("inconclusive", "norms-differ-in-few-steps", evidence, spread=float(spread.max()))
 
 
 def _norms(run: Run) -> np.ndarray:

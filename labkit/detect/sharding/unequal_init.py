@@ -21,35 +21,15 @@ def detect(record: Record) -> Verdict:
     before = [log.digests.get("initial_weights") for log in run.ranks]
     after = [log.digests.get("wrapped_weights") for log in run.ranks]
     if run.world_size < 2 or None in before:
-        return _answer(
-            "not_applicable",
-            cause="no hash of the initial weights was recorded on two ranks or more",
-            fix="record digest('initial_weights', model.parameters()) on every rank, before the model is wrapped",
-        )
+        return _answer("not_applicable", "initial-weights-not-recorded")
     different = len(set(before))
     evidence = {"initial_weights": Quantity(different, f"different ones on {run.ranks_said}")}
     if different == 1:
-        return _answer("clear", evidence, cause="all ranks begin with the same weights, to the bit")
+        return _answer("clear", "ranks-begin-with-equal-weights", evidence)
     if None in after:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"ranks begin with {different} different sets of weights; whether wrapping made them equal is not known",
-            fix="record digest('wrapped_weights', the whole weights) after wrapping too",
-        )
+        return _answer("inconclusive", "wrapped-weights-not-recorded", evidence, different=different)
     evidence["wrapped_weights_are_a_ranks_own"] = Quantity(after[0] in before)
     if len(set(after)) == 1 and after[0] in before:
-        return _answer(
-            "clear",
-            evidence,
-            cause=f"ranks begin with {different} different sets of weights, and wrapping made all equal to one",
-        )
-    return _answer(
-        "found",
-        evidence,
-        cause=f"ranks began with {different} different sets of weights, and the model that trains is none of them: its "
-        "shards come from different initialisations, whose statistics nobody chose",
-        fix="seed all ranks alike before the model is built (and apart after it, for dropout), or broadcast the first "
-        "rank's weights; fully_shard does not",
-        where=str(run.fact("wrap_where", "")) or None,
-    )
+        return _answer("clear", "wrapping-made-weights-equal", evidence, different=different)
+    where = str(run.fact("wrap_where", "")) or None
+    return _answer("found", "shards-of-different-weights", evidence, where=where, different=different)

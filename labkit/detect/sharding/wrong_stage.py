@@ -17,7 +17,7 @@ from ...theory.strategies import STRATEGIES
 from ...theory.zero import cheapest, recipe
 from ..spread import FLOOR_S
 from ..under_load import uneven
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .measures import backend_bytes, operations, peak_bytes, strategy_of, strategy_runs, timed_steps_s
 
 NAME = "wrong-stage"
@@ -39,12 +39,10 @@ def detect(record: Record) -> Verdict:
     """Judge the run under study beside the runs of other strategies in the record."""
     run = record.run
     if Role.VARIANT not in record.runs and len(strategy_runs(record)) > 1:
-        return _answer(
-            "not_applicable", cause="this record compares strategies, none is under study", fix="read its table, or run one"
-        )
+        return _answer("not_applicable", "strategies-are-compared")
     missing = _lacks(run)
-    if missing:
-        return _answer("not_applicable", cause=missing[0], fix=missing[1])
+    if missing is not None:
+        return _answer("not_applicable", missing)
     own_peak, room = _peak(run), float(run.fact("room_bytes", 0))  # pyright: ignore
     evidence = {
         "sent": Quantity(backend_bytes(run) / 1e6, "MB a rank and step"),
@@ -68,20 +66,15 @@ def _peak(run: Run) -> int:
     return 0 if peaks is None else int(peaks.max())
 
 
-def _lacks(run: Run) -> tuple[str, str] | None:
-    """What a run lacks to be judged, and what to do about it."""
+def _lacks(run: Run) -> str | None:
+    """The reason for which a run cannot be judged; None where it lacks nothing."""
     if strategy_of(run) not in STRATEGIES:
-        return (
-            "no strategy was declared",
-            "declare strategy, num_parameters and room_bytes, and count a step (lab zero-stages)",
-        )
+        return "no-strategy-declared"
     if run.world_size == 1:
-        return "one rank sends nothing, and has nobody to share with", "run it on several ranks"
+        return "one-rank-shares-nothing"
     if not operations(run) or peak_bytes(run) is None:
-        return "no step's memory and collectives were counted", "count a step with CollectiveCounter and bytes_alive"
-    if not run.fact("room_bytes"):
-        return "how much memory a device has was not declared", "declare room_bytes"
-    return None
+        return "memory-and-collectives-not-counted"
+    return None if run.fact("room_bytes") else "room-not-declared"
 
 
 def _smaller(run: Run, fitting: Mapping[str, Run]) -> str | None:
@@ -92,81 +85,57 @@ def _smaller(run: Run, fitting: Mapping[str, Run]) -> str | None:
 
 
 def _larger_than_a_lower_stage(run: Run, name: str, other: Run, evidence: dict[str, Quantity]) -> Verdict:
-    own, stage = strategy_of(run), STRATEGIES[strategy_of(other)].stage
     return _answer(
         "found",
+        "lower-stage-holds-less",
         evidence | {f"peak_of_{name.replace('-', '_')}": Quantity(_peak(other) / 1e6, "MB of state")},
-        cause=f"{own} holds more than the device has, and {name}, of stage {stage} only, fits: what a higher stage keeps "
-        "beside its shards (weights that stay gathered, whole copies) outweighs what it saves on this model",
-        fix=f"use {name}, or let {own} keep less gathered (DeepSpeed: stage3_max_live_parameters and "
-        "stage3_param_persistence_threshold; hsdp: fewer replicas)",
         where=str(run.fact("wrap_where", "")) or None,
+        own=strategy_of(run),
+        lower=name,
+        stage=STRATEGIES[strategy_of(other)].stage,
     )
 
 
 def _nothing_cheaper(run: Run, compared: bool, room: float, own_peak: int, evidence: dict[str, Quantity]) -> Verdict:
     name, stage = strategy_of(run), STRATEGIES[strategy_of(run)].stage
     if own_peak > room:
-        return _answer(
-            "clear",
-            evidence,
-            cause=f"{name} does not fit itself, so it is no question of cost: a higher stage, or more ranks",
-        )
+        return _answer("clear", "stage-itself-does-not-fit", evidence, own=name)
     if compared:
-        return _answer("clear", evidence, cause=f"of what was run beside it, nothing that fits sends less than {name}")
+        return _answer("clear", "nothing-that-fits-sends-less", evidence, own=name)
     size = int(run.fact("element_bytes", 4)) / 4  # pyright: ignore
     kept = recipe("fp32 Adam")
     best = cheapest(float(run.fact("num_parameters", 1)) * size, run.world_size, room, kept=kept)  # pyright: ignore
     if best is None or best.stage >= stage:
-        return _answer("clear", evidence, cause=f"by the paper's formula no lower stage than {stage} fits")
-    return _answer(
-        "not_applicable",
-        evidence,
-        cause=f"by the paper's formula stage {best.stage} would fit, but no run of it lies beside this one",
-        fix=f"run a strategy of stage {best.stage} on the same ranks and link",
-    )
+        return _answer("clear", "no-lower-stage-fits", evidence, stage=stage)
+    return _answer("not_applicable", "lower-stage-was-not-run", evidence, stage=best.stage)
 
 
 def _beside(record: Record, run: Run, best: str, other: Run, evidence: dict[str, Quantity]) -> Verdict:
-    own, cheap = timed_steps_s(run), timed_steps_s(other)
-    name = strategy_of(run)
-    source = record.link_source
+    own, cheap, source = timed_steps_s(run), timed_steps_s(other), record.link_source
+    name, of_best = strategy_of(run), best.replace("-", "_")
     evidence |= {
-        f"sent_by_{best.replace('-', '_')}": Quantity(backend_bytes(other) / 1e6, "MB a rank and step"),
-        f"peak_of_{best.replace('-', '_')}": Quantity(_peak(other) / 1e6, "MB of state"),
+        f"sent_by_{of_best}": Quantity(backend_bytes(other) / 1e6, "MB a rank and step"),
+        f"peak_of_{of_best}": Quantity(_peak(other) / 1e6, "MB of state"),
     }
     if min(len(own), len(cheap)) < ENOUGH:
-        return _answer(
-            "inconclusive", evidence, cause=f"{best} fits and sends less, but too few steps were timed", fix="run more steps"
-        )
+        return _answer("inconclusive", "too-few-steps-beside-a-cheaper-stage", evidence, cheaper=best)
     evidence |= {
         "step_time": Quantity(float(np.median(own)) * 1e3, "ms", source),
-        f"step_time_of_{best.replace('-', '_')}": Quantity(float(np.median(cheap)) * 1e3, "ms", source),
+        f"step_time_of_{of_best}": Quantity(float(np.median(cheap)) * 1e3, "ms", source),
     }
-    more = backend_bytes(run) / backend_bytes(other)
-    doubt, least_s = uneven(run, other), FLOOR_S
-    if own.min() > max(SLOWER * doubt * np.quantile(cheap, 0.25), np.quantile(cheap, 0.25) + least_s):
+    more, doubt = backend_bytes(run) / backend_bytes(other), uneven(run, other)
+    quick = float(np.quantile(cheap, 0.25))
+    if own.min() > max(SLOWER * doubt * quick, quick + FLOOR_S):
         return _answer(
             "found",
+            "without-resharding-is-faster" if best == "fsdp2-no-reshard" else "cheaper-stage-is-faster",
             evidence,
-            cause=f"{name} sends {more:.2f} times what {best} sends, and {best} fits into the same memory: the difference "
-            "is weights that are gathered again, and waited for",
-            fix=f"use {best}"
-            + (" (fully_shard with reshard_after_forward=False)" if best == "fsdp2-no-reshard" else "")
-            + "; keep the higher stage for the day the lower one does not fit",
             where=str(run.fact("wrap_where", "")) or None,
             waste=max(0.0, 1 - float(np.median(cheap)) / float(np.median(own))),
+            own=name,
+            cheaper=best,
+            more=more,
         )
     if np.quantile(own, 0.25) <= SLOWER * cheap.min() and doubt == 1:
-        return _answer(
-            "clear", evidence, cause=f"{name} sends {more:.2f} times what {best} sends, and its steps take no longer for it"
-        )
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"{name} sends {more:.2f} times what {best} sends, but the times of their steps overlap: noise hides the cost",
-        fix=either(
-            lab="stop what else runs here, run more steps (--set steps=40), or set a slower link (--link 50mbit)",
-            script="stop what else runs there, run more steps, or measure on a slower link",
-        ),
-    )
+        return _answer("clear", "more-sent-in-no-more-time", evidence, own=name, cheaper=best, more=more)
+    return _answer("inconclusive", "cost-hidden-by-noise", evidence, own=name, cheaper=best, more=more)
