@@ -194,9 +194,5 @@ def unless_ids_are_doubtful(verdict: Verdict, seen: Reads) -> Verdict:
 def nothing_to_reduce(run: Run, answer: Callable[..., Verdict]) -> Verdict:
     """The verdict on a run that has one rank, or of which no DDP module was watched: no reduction can be counted."""
     if run.world_size == 1:
-        return answer("not_applicable", cause="one rank reduces nothing", fix="run with 2 ranks or more")
-    return answer(
-        "not_applicable",
-        cause="no DDP module was watched",
-        fix="watch it with watch_ddp(ddp, probe, optimizer=optimizer)",
-    )
+        return answer("not_applicable", "one-rank-reduces-nothing")
+    return answer("not_applicable", "no-ddp-module-watched")

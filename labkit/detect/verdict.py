@@ -72,7 +72,7 @@ class Verdict:
 
 
 def answering(detector: str, question: str) -> Callable[..., Verdict]:
-    """A maker of one detector's verdicts: `answer(status, reason, evidence, where=…, waste=…, **numbers)`.
+    """A maker of one detector's verdicts: `answer(status, reason, evidence, where=…, waste=…, notes=…, **numbers)`.
 
     Args of the maker:
         status: the answer.
@@ -80,6 +80,7 @@ def answering(detector: str, question: str) -> Callable[..., Verdict]:
         evidence: the numbers it rests on.
         where: file:line, where known.
         waste: the share of device time that it costs.
+        notes: what follows the cause.
         numbers: what stands in the reason's texts, by name.
     """
 
@@ -90,6 +91,7 @@ def answering(detector: str, question: str) -> Callable[..., Verdict]:
         *,
         where: str | None = None,
         waste: float | None = None,
+        notes: tuple[Said, ...] = (),
         **numbers: Any,
     ) -> Verdict:
         if not isinstance(reason, str):  # texts given in words, until each topic has its catalogue
@@ -105,6 +107,7 @@ def answering(detector: str, question: str) -> Callable[..., Verdict]:
             evidence=evidence or {},
             where=where,
             waste=waste,
+            notes=notes,
         )
 
     return answer

@@ -6,13 +6,15 @@ the cost of a save, measured here, and the mean time between failures, which onl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ...theory.reliability import Costs, best_interval, goodput, young_interval
 from ..under_load import hindered
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .measures import attempts, crashes, saves
 
 NAME = "checkpoint-interval"
@@ -31,19 +33,10 @@ def detect(record: Record) -> Verdict:
     run = record.run
     stalls = np.array([save.stall_s for save in saves(run) if save.stall_s > 0])
     if not len(stalls):
-        return _answer(
-            "not_applicable",
-            cause="the program recorded no save with the time that it took",
-            fix="record each with probe.event('save', of_step=…, stall_s=…)",
-        )
+        return _answer("not_applicable", "no-save-timed")
     interval = interval_s(run)
     if interval is None or len(stalls) < ENOUGH:
-        return _answer(
-            "inconclusive",
-            {"saves": Quantity(len(stalls))},
-            cause="too few saves to measure their interval and their cost",
-            fix=f"run until {ENOUGH} checkpoints are written",
-        )
+        return _answer("inconclusive", "too-few-saves", {"saves": Quantity(len(stalls))}, enough=ENOUGH)
     low, middle, high = (float(np.quantile(stalls, q)) for q in (0.1, 0.5, 0.9))
     evidence = {
         "interval": Quantity(interval, "s of computation"),
@@ -52,45 +45,37 @@ def detect(record: Record) -> Verdict:
     }
     mtbf = float(str(run.fact("mtbf_s", 0.0)))
     if mtbf <= 0:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="the mean time between failures is not known, and without it no interval is right or wrong",
-            fix=either(
-                lab="take it from the cluster's history, or from published counts, and say it (--set mtbf_s=…)",
-                script="take it from the cluster's history, or from published counts, and say it: probe.declare(mtbf_s=…)",
-            ),
-        )
+        return _answer("inconclusive", "time-between-failures-not-known", evidence)
     restart = max((crash.restart_s for crash in crashes(run)), default=0.0)
     low /= hindered(run)  # a save may have waited for a core that others had
-    gains = [_gain(interval, Costs(save=save, restart=restart, mtbf=mtbf)) for save in (low, middle, high)]
-    costs = Costs(save=middle, restart=restart, mtbf=mtbf)
+    costs = [Costs(save=save, restart=restart, mtbf=mtbf) for save in (low, middle, high)]
+    return _compared(run, interval, costs, evidence)
+
+
+def _compared(run: Run, interval: float, costs: Sequence[Costs], evidence: dict[str, Quantity]) -> Verdict:
+    """By what the best interval gains over the measured one, with saves of a low, the usual and a high cost."""
+    gains, (_, usual, _) = [_gain(interval, cost) for cost in costs], costs
+    better, best = young_interval(usual), best_interval(usual)
     evidence |= {
-        "mtbf": Quantity(mtbf, "s, as given"),
-        "young_interval": Quantity(young_interval(costs), "s", "simulated"),
-        "goodput_at_interval": Quantity(goodput(interval, costs), "of the time", "simulated"),
-        "goodput_best": Quantity(goodput(best_interval(costs), costs), "of the time", "simulated"),
+        "mtbf": Quantity(usual.mtbf, "s, as given"),
+        "young_interval": Quantity(better, "s", "simulated"),
+        "goodput_at_interval": Quantity(goodput(interval, usual), "of the time", "simulated"),
+        "goodput_best": Quantity(goodput(best, usual), "of the time", "simulated"),
     }
+    if max(gains) < WORTH_SAYING:
+        return _answer("clear", "no-interval-much-better", evidence, least=WORTH_SAYING)
     if min(gains) > WORTH_SAYING:
-        seldom = interval > best_interval(costs)
-        how, what = ("seldom", "what crashes undo") if seldom else ("often", "what saves cost")
         return _answer(
             "found",
+            "saves-too-seldom" if interval > best else "saves-too-often",
             evidence,
-            cause=f"a checkpoint every {interval:.3g} s of computation is too {how}: {what} takes {gains[1]:.0%} of all "
-            "time more than it would have to",
-            fix=f"save about every {young_interval(costs):.3g} s: √(2 × cost of a save × mean time between failures)",
             where=str(run.fact("keeper_where", "")) or None,
             waste=gains[1],
+            interval=interval,
+            gain=gains[1],
+            better=better,
         )
-    if max(gains) < WORTH_SAYING:
-        return _answer("clear", evidence, cause=f"another interval would gain less than {WORTH_SAYING:.0%} of the time")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause="the cost of a save varies so much that the best interval may or may not be another",
-        fix="measure more saves, on a quiet machine",
-    )
+    return _answer("inconclusive", "cost-of-a-save-varies", evidence)
 
 
 def interval_s(run: Run) -> float | None:

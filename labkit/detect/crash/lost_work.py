@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.schema import Record
-from ...words import plural
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .measures import Crash, crashes, saves
 
 NAME = "lost-work"
@@ -22,56 +21,21 @@ def detect(record: Record) -> Verdict:
     run = record.run
     happened = crashes(run)
     if not happened:
-        what = "no attempt came to a first step after a crash" if run.attempts > 1 else "the run was not interrupted"
-        return _answer(
-            "not_applicable",
-            cause=f"{what}, so nothing was lost yet",
-            fix=either(
-                lab="kill a rank on purpose (Fault(kind='kill', rank=0, step=…)) and let the launcher start again",
-                script="kill a rank on purpose and let the launcher start again; rank 0 then writes "
-                "rank-00000.attempt1.jsonl, with Probe(…, attempt=1) and probe.resume_at(step)",
-            ),
-        )
+        return _answer("not_applicable", "no-step-after-the-crash" if run.attempts > 1 else "never-crashed")
     evidence = _evidence(record, happened)
-    where = str(run.fact("keeper_where", "")) or None
-    waste = _waste(record, happened)
+    known = {"where": str(run.fact("keeper_where", "")) or None, "waste": _waste(record, happened)}
     further = [crash for crash in happened if crash.resumed_at < min(crash.newest_save, crash.done)]
     if further:
-        crash = further[0]
-        return _answer(
-            "found",
-            evidence,
-            cause=f"a checkpoint of {plural(crash.newest_save, 'step')} was complete, and after the crash the run began "
-            f"again at step {crash.resumed_at}: the checkpoint was lost with its node, or not used",
-            fix="write checkpoints to storage that outlives the node and that every rank can read, and have one rank decide "
-            "for all which of them to load",
-            where=where,
-            waste=waste,
-        )
+        saved, resumed_at = further[0].newest_save, further[0].resumed_at
+        return _answer("found", "newest-checkpoint-not-used", evidence, **known, saved=saved, resumed_at=resumed_at)
     nothing = [crash for crash in happened if crash.newest_save == 0 and crash.lost_steps > 0]
     if nothing and not saves(run):
-        return _answer(
-            "found",
-            evidence,
-            cause=f"the crash sent the run back to step {nothing[0].resumed_at}: {plural(nothing[0].lost_steps, 'step')} "
-            "done again, for nothing had been saved",
-            fix="save model, optimizer, scheduler, scaler, random generators and place in the data every so often, aside "
-            "and renamed when complete (labkit.workloads.checkpoint.Checkpointer)",
-            where=where,
-            waste=waste,
-        )
+        resumed_at, lost = nothing[0].resumed_at, nothing[0].lost_steps
+        return _answer("found", "nothing-was-saved", evidence, **known, resumed_at=resumed_at, lost=lost)
     if nothing:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"the crash came before the first checkpoint was complete: {plural(nothing[0].lost_steps, 'step')} lost, "
-            "as must be",
-            fix="let the crash come after a checkpoint, or save sooner",
-        )
+        return _answer("inconclusive", "crash-before-the-first-checkpoint", evidence, lost=nothing[0].lost_steps)
     lost = sum(crash.lost_steps for crash in happened)
-    return _answer(
-        "clear", evidence, cause=f"each crash sent the run back to its newest checkpoint: {plural(lost, 'step')} done again"
-    )
+    return _answer("clear", "back-to-the-newest-checkpoint", evidence, lost=lost)
 
 
 def _waste(record: Record, happened: list[Crash]) -> float | None:

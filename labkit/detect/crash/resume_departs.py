@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
-from ...words import plural
 from ..runs import weights_equal
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .measures import (
     BEFORE,
     REFERENCE,
@@ -37,26 +36,13 @@ ROUNDING = 1e-4
 FORGOTTEN = 0.5
 """Share of what was learnt that the loss falls back by, from which on no random numbers explain it."""
 
-FIX = (
-    "save and restore {what}; random generators per rank, and after iter(loader), which draws a number "
-    "(labkit.workloads.resumable)"
-)
-
 
 def detect(record: Record) -> Verdict:
     """Compare states across the resume, and losses with the uninterrupted run's."""
     run, reference = record.run, record.runs.get(REFERENCE)
     begun = resumed_at(run)
     if begun is None:
-        return _answer(
-            "not_applicable",
-            cause="the run was not interrupted and resumed",
-            fix=either(
-                lab="kill a rank on purpose (Fault(kind='kill', rank=0, step=…)) and let the launcher start again",
-                script="kill a rank on purpose and let the launcher start again; rank 0 then writes "
-                "rank-00000.attempt1.jsonl, with Probe(…, attempt=1) and probe.resume_at(step)",
-            ),
-        )
+        return _answer("not_applicable", "never-resumed")
     missing = states_not_restored(run) or []
     evidence = {"resumed_at": Quantity(begun, "steps done")}
     if missing:
@@ -71,135 +57,69 @@ def detect(record: Record) -> Verdict:
     if step is None:
         return _same_losses(run, begun, missing, equal, evidence)
     evidence["departs_at"] = Quantity(step, "(the first step is 0)")
-    if step < _first_resume(run, begun):
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"the runs differ from step {step} on, before the crash: the program does not repeat itself to the bit",
-            fix="seed every generator, use deterministic algorithms and equal threads, and run both again",
-        )
-    return _answer(
-        "found",
-        evidence,
-        cause=f"the loss departs from the uninterrupted run's at step {step}, {_said(step - begun)}: "
-        + _why(step, begun, missing),
-        fix=FIX.format(what=", ".join(missing) or "all state"),
-        where=str(run.fact("keeper_where", "")) or None,
-    )
+    return _departs(run, begun, step, missing, evidence)
 
 
-def _first_resume(run: Run, begun: int) -> int:
-    """The lowest step at which any attempt but the first began."""
-    firsts = [attempt.first_step for attempt in attempts(run)[1:] if attempt.first_step is not None]
-    return min([begun, *firsts])
+def _departs(run: Run, begun: int, step: int, missing: list[str], evidence: dict[str, Quantity]) -> Verdict:
+    """By how long after a resume the losses depart: what is wrong at once, with the first update, or later."""
+    if step < begun:  # before the last resume: an earlier one may be why
+        begun = max((at for at in _resumes(run) if at <= step), default=begun)
+    if step < begun:
+        return _answer("inconclusive", "program-does-not-repeat-itself", evidence, step=step)
+    where, later = _where(run), step - begun
+    if missing and later == 0:
+        return _answer("found", "states-lost-and-departs-at-once", evidence, where=where, step=step, states=missing)
+    if missing:
+        key = "states-lost-and-departs-later"
+        return _answer("found", key, evidence, where=where, step=step, later=later, states=missing)
+    if later == 0:
+        return _answer("found", "departs-at-once", evidence, where=where, step=step)
+    if later == 1:
+        return _answer("found", "departs-after-one-step", evidence, where=where, step=step)
+    return _answer("found", "departs-later", evidence, where=where, step=step, later=later)
+
+
+def _resumes(run: Run) -> list[int]:
+    """The steps at which attempts began, but for the first."""
+    return [attempt.first_step for attempt in attempts(run)[1:] if attempt.first_step is not None]
+
+
+def _where(run: Run) -> str | None:
+    return str(run.fact("keeper_where", "")) or None
 
 
 def _same_losses(run: Run, begun: int, missing: list[str], equal: bool | None, evidence: dict[str, Quantity]) -> Verdict:
-    where = str(run.fact("keeper_where", "")) or None
     if begun > 0 and missing:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"no loss differs within this run, but {', '.join(missing)} did not come back: it will show later",
-            fix=FIX.format(what=", ".join(missing)),
-            where=where,
-        )
+        return _answer("found", "states-lost-and-not-yet-seen", evidence, where=_where(run), states=missing)
     if equal is False:
-        return _answer(
-            "found",
-            evidence,
-            cause="the losses are equal, but the final weights are not: the last update departs",
-            fix=FIX.format(what="all state"),
-            where=where,
-        )
-    if begun == 0:
-        return _answer(
-            "clear", evidence, cause="it began again at the first step and repeats the uninterrupted run to the bit"
-        )
-    return _answer("clear", evidence, cause="every loss, and the final weights, are the uninterrupted run's to the bit")
+        return _answer("found", "last-update-departs", evidence, where=_where(run))
+    return _answer("clear", "began-again-and-repeats" if begun == 0 else "resumed-to-the-bit", evidence)
 
 
 def _without_reference(run: Run, begun: int, missing: list[str], evidence: dict[str, Quantity]) -> Verdict:
     if missing and begun > 0:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"after the resume {', '.join(missing)} is not what was saved",
-            fix=FIX.format(what=", ".join(missing)),
-            where=str(run.fact("keeper_where", "")) or None,
-        )
+        return _answer("found", "states-are-not-as-saved", evidence, where=_where(run), states=missing)
     if states_not_restored(run) is not None:
-        return _answer("clear", evidence, cause="after the resume every state that the program tells is what was saved")
-    return _answer(
-        "not_applicable",
-        evidence,
-        cause="there is no uninterrupted run to compare with, and the program tells no hashes of its state",
-        fix=either(
-            lab=f"run the same without a crash, as the record's '{REFERENCE}' run",
-            script="record a hash of each state when it is saved and when it is back: probe.event('state', when='saved' or "
-            "'resumed', of_step=…, weights=…, optimizer=…)",
-        ),
-    )
+        return _answer("clear", "states-are-as-saved", evidence)
+    return _answer("not_applicable", "no-uninterrupted-run", evidence)
 
 
 def _other_number_of_ranks(record: Record, reference: Run, begun: int, evidence: dict[str, Quantity]) -> Verdict:
-    run = record.run
-    sizes = f"{plural(reference.world_size, 'rank')} and on {run.world_size}"
-    before = record.runs.get(BEFORE)
+    run, before = record.run, record.runs.get(BEFORE)
     missing = (shared_states_not_restored(before, run) or []) if before is not None else []
     if missing:
-        said = ", ".join(missing)
-        return _answer(
-            "found",
-            evidence | {"states_not_restored": Quantity(said)},
-            cause=f"{said} did not come back on {plural(run.world_size, 'rank')}, and all ranks share it",
-            fix=FIX.format(what=said),
-            where=str(run.fact("keeper_where", "")) or None,
-        )
+        evidence |= {"states_not_restored": Quantity(", ".join(missing))}
+        return _answer("found", "shared-states-lost", evidence, where=_where(run), states=missing, ranks=run.world_size)
     gap = largest_gap(run, reference)
     if gap is None:
-        return _answer(
-            "not_applicable",
-            evidence,
-            cause="the two runs have no step in common whose loss all ranks tell",
-            fix="record loss_local and batch_samples in both",
-        )
-    evidence = evidence | {"loss_gap_largest": Quantity(gap, "relative")}
+        return _answer("not_applicable", "no-step-in-common", evidence)
+    evidence |= {"loss_gap_largest": Quantity(gap, "relative")}
+    sizes = {"before": reference.world_size, "ranks": run.world_size}
     if gap < ROUNDING:
-        return _answer("clear", evidence, cause=f"on {sizes} the losses agree but for the order of sums")
-    apart = f"on {sizes} the losses differ by up to {gap:.1e}"
+        return _answer("clear", "losses-agree-but-for-rounding", evidence, **sizes)
     forgotten = share_forgotten(run, reference, begun)
     if run.fact("rank_draws") is False or (forgotten or 0.0) >= FORGOTTEN:
         if forgotten is not None:
             evidence |= {"share_forgotten": Quantity(forgotten, "of what had been learnt")}
-        return _answer(
-            "found",
-            evidence,
-            cause=f"{apart}: more than the order of sums explains",
-            fix="restore all state that the ranks share, and keep the global batch and the order of the data when the "
-            "number of ranks changes",
-        )
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause=f"{apart}: random numbers that each rank draws for itself (dropout, augmentation) explain that as well, and "
-        "another number of ranks cannot repeat them",
-        fix=either(
-            lab="run without them: --set dropout=0 --set augment=false",
-            script="run without dropout and augmentation, and say so: probe.declare(rank_draws=False)",
-        ),
-    )
-
-
-def _said(later: int) -> str:
-    return {0: "at once", 1: "one step after the resume"}.get(later, f"{later} steps after the resume")
-
-
-def _why(step: int, begun: int, missing: list[str]) -> str:
-    if missing:
-        return f"{', '.join(missing)} did not come back"
-    if step == begun:
-        return "weights, data or random numbers are not those of the run before"
-    if step == begun + 1:
-        return "the first update is another: the optimizer's state, its learning rate or the scale of the loss"
-    return "a later update is another: a schedule that counts from the resume, or sums in another order"
+        return _answer("found", "losses-differ-by-more-than-rounding", evidence, **sizes, gap=gap)
+    return _answer("inconclusive", "random-numbers-may-explain-it", evidence, **sizes, gap=gap)

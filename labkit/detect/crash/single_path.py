@@ -16,27 +16,18 @@ NAME = "single-path"
 QUESTION = "Do several ranks write their own state to one path?"
 _answer = answering(NAME, QUESTION)
 
-FIX = (
-    "give each rank's own state a place of its own: a key for each rank in a checkpoint that all write together "
-    "(torch.distributed.checkpoint), or a path for each rank; and have one rank write what all share"
-)
-
 
 def detect(record: Record) -> Verdict:
     """Compare what ranks wrote to one path for the same step."""
     run = record.run
     alone = [save for save in saves(run) if save.alone and save.path]
     if not saves(run):
-        return _answer(
-            "not_applicable",
-            cause="the program recorded no saves",
-            fix="record each with probe.event('save', of_step=…, path=…, alone=True, digest=…)",
-        )
+        return _answer("not_applicable", "no-saves-to-compare")
     if run.world_size == 1:
-        return _answer("not_applicable", cause="one rank has nobody to share a path with", fix="run with 2 ranks or more")
+        return _answer("not_applicable", "one-rank-shares-no-path")
     shared = {key: group for key, group in _by_path(alone).items() if len({save.rank for save in group}) > 1}
     if not shared:
-        return _answer("clear", cause="no two ranks write whole checkpoints to one path")
+        return _answer("clear", "no-path-shared")
     differing = {key: group for key, group in shared.items() if len({save.digest for save in group}) > 1}
     (path, _), group = next(iter((differing or shared).items()))
     writers = len({save.rank for save in group})
@@ -47,28 +38,11 @@ def detect(record: Record) -> Verdict:
         "misled": Quantity(_misled(run), "ranks that read another's state"),
     }
     if not all(save.digest for save in group):
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{writers} ranks write to one path ({path}); whether the contents differ is not recorded",
-            fix="record a digest of what each writes; " + FIX,
-        )
+        return _answer("inconclusive", "contents-not-recorded", evidence, writers=writers, path=path)
     if not differing:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{writers} ranks write equal content to one path: no harm so far, but two may write at once, and the "
-            "first state that is a rank's own is lost",
-            fix="have one rank write it",
-        )
-    return _answer(
-        "found",
-        evidence,
-        cause=f"{writers} ranks write different state to one path, and the last writer's stays: the file reads, and all "
-        "other ranks resume with what is not theirs",
-        fix=FIX,
-        where=str(run.fact("keeper_where", "")) or None,
-    )
+        return _answer("inconclusive", "equal-content-to-one-path", evidence, writers=writers)
+    where = str(run.fact("keeper_where", "")) or None
+    return _answer("found", "ranks-overwrite-each-other", evidence, where=where, writers=writers)
 
 
 def _by_path(alone: list[Save]) -> dict[tuple[str, int], list[Save]]:

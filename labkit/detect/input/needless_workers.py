@@ -12,7 +12,7 @@ from ...record.quantity import Quantity
 from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..under_load import uneven
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .measures import ENOUGH, judged_steps, step_s, times_faster
 
 NAME = "needless-workers"
@@ -35,19 +35,12 @@ def detect(record: Record) -> Verdict:
     run = record.run
     workers = int(run.fact("workers", 0) or 0)  # pyright: ignore[reportArgumentType]
     if not workers:
-        return _answer("not_applicable", cause="the run has no workers, or does not say", fix="declare workers=...")
+        return _answer("not_applicable", "no-workers")
     if Role.INLINE not in record.runs:
-        return _answer(
-            "not_applicable",
-            cause="the record holds no run without workers to compare with",
-            fix=either(
-                lab="run it once with num_workers=0, here by --set compare=all",
-                script="run it once with num_workers=0, and compare the time of a step",
-            ),
-        )
+        return _answer("not_applicable", "no-run-without-workers")
     ratio, own, other = times_faster(record, Role.INLINE), _quarters(run), _quarters(record.runs[Role.INLINE])
     if ratio is None or own is None or other is None:
-        return _answer("inconclusive", cause="too few steps to judge by", fix=f"run {ENOUGH + 2} steps or more")
+        return _answer("inconclusive", "too-few-steps-to-compare", least=ENOUGH + 2)
     (own_low, own_high), (other_low, other_high) = own, other
     evidence = {
         "without_workers": Quantity(ratio, "x this run's rate"),
@@ -57,25 +50,13 @@ def detect(record: Record) -> Verdict:
     }
     faster = FASTER * uneven(run, record.runs[Role.INLINE])
     if ratio >= faster and other_high < own_low - FLOOR_S:
-        return _answer(
-            "found",
-            evidence,
-            cause=f"without workers the run is {ratio:.1f} times as fast: there is little to prepare, and passing batches "
-            "from process to process is what takes time",
-            fix="num_workers=0 for data that are ready in memory; better still, index a whole batch of the tensor at once",
-            where=str(run.fact("loader_where", "")) or None,
-            waste=max(0.0, 1 - 1 / ratio),
-        )
+        where, waste = str(run.fact("loader_where", "")) or None, max(0.0, 1 - 1 / ratio)
+        return _answer("found", "faster-without-workers", evidence, where=where, waste=waste, times=ratio)
     if ratio <= 1 / faster and own_high < other_low:
-        return _answer("clear", evidence, cause=f"with workers the run is {1 / ratio:.1f} times as fast as without")
+        return _answer("clear", "faster-with-workers", evidence, times=1 / ratio)
     if 1 / FASTER < ratio < FASTER and faster == FASTER and max(own_high / own_low, other_high / other_low) <= STEADY:
-        return _answer("clear", evidence, cause="with workers and without the run is as fast, but for noise")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause="steps with and without workers vary, and overlap, too much to tell which is faster",
-        fix="run more steps on a quiet machine",
-    )
+        return _answer("clear", "as-fast-with-workers", evidence)
+    return _answer("inconclusive", "steps-overlap", evidence)
 
 
 def _quarters(run: Run) -> tuple[float, float] | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.roles import Role
-from ...record.schema import Record
-from ...words import plural
+from ...record.schema import Record, Run
+from ..catalogue import Said, said
 from ..under_load import hindered, is_heavy
 from ..verdict import Verdict, answering
 from .measures import ENOUGH, Waits, counted, judged_steps, mean_waits, sharing, times_faster, waits
@@ -35,76 +35,70 @@ WORK_S = 0.0005
 DUMMY_GAIN = 1.05
 """A run without input must be this many times as fast, or waiting for data is not what makes the steps long."""
 
-SPLIT_FIX = "record each batch by reading it through probe.batches(loader)"
-
 
 def detect(record: Record) -> Verdict:
     """Judge the rank that waits longest."""
     run = record.run
     if not any(span.lane == "data" for log in run.ranks for step in log.steps for span in step.spans):
-        return _answer("not_applicable", cause="the program recorded no fetching of data", fix=SPLIT_FIX)
+        return _answer("not_applicable", "no-fetching-recorded")
     found = {log.head.rank: wait for log in run.ranks if (wait := waits(log)) is not None}
     if not found:
         steps = min(len(judged_steps(log)) for log in run.ranks)
-        return _answer(
-            "inconclusive",
-            cause=f"too few to tell waiting from noise: {plural(steps, 'step')} after the first",
-            fix=f"run {ENOUGH + 2} steps or more",
-        )
+        return _answer("inconclusive", "too-few-steps-to-tell-waiting", steps=steps, least=ENOUGH + 2)
     worst = max(found, key=lambda rank: found[rank].share)
     wait, gain = found[worst], times_faster(record, Role.DUMMY)
     evidence = _evidence(record, wait, gain)
-    agree = sum(share > LIMIT for share in wait.blocks) / len(wait.blocks)
+    return _little(run, wait, evidence) or _unsure(run, wait, gain, evidence) or _waits(record, found, worst, gain, evidence)
+
+
+def _little(run: Run, wait: Waits, evidence: dict[str, Quantity]) -> Verdict | None:
+    """Where there is little to wait for, or to compute; None where there is enough of both."""
     if wait.seconds < TOO_LITTLE_S:
-        return _answer("clear", evidence, cause=f"a batch is there after {wait.seconds * 1e3:.2g} ms")
+        return _answer("clear", "batch-is-there", evidence, wait_ms=wait.seconds * 1e3)
     if wait.compute < WORK_S:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"a rank computes {wait.compute * 1e3:.2g} ms on a batch: next to nothing is done with the data, so that "
-            "fetching them is all that there is to a step",
-            fix="record a run that trains: forward and backward pass within the step",
-        )
+        return _answer("inconclusive", "next-to-nothing-computed", evidence, compute_ms=wait.compute * 1e3)
     # what others take of the cores makes computing longer, and a wait for a disk a smaller share
-    stretch = hindered(run)
-    if wait.share <= LIMIT and 1 - agree >= NEARLY_ALL and wait.share * stretch <= LIMIT:
-        return _answer("clear", evidence, cause=f"{wait.share:.1%} of a step is spent waiting for data")
-    if wait.share <= LIMIT or agree < NEARLY_ALL:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"waiting takes {min(wait.blocks):.0%} to {max(wait.blocks):.0%} of a step from one stretch of the run to "
-            f"the next, on both sides of {LIMIT:.0%}",
-            fix="run more steps on a quiet machine",
-        )
+    if 1 - _over(wait) >= NEARLY_ALL and wait.share * hindered(run) <= LIMIT and wait.share <= LIMIT:
+        return _answer("clear", "little-waiting", evidence, share=wait.share)
+    return None
+
+
+def _unsure(run: Run, wait: Waits, gain: float | None, evidence: dict[str, Quantity]) -> Verdict | None:
+    """Where noise, other programs or a run on one batch speak against it; None where nothing does."""
+    if wait.share <= LIMIT or _over(wait) < NEARLY_ALL:
+        low, high = min(wait.blocks), max(wait.blocks)
+        return _answer("inconclusive", "waiting-varies", evidence, low=low, high=high, limit=LIMIT)
     if is_heavy(run):  # workers of the loader are hindered without bound, whatever part of a step the wait is
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"waiting takes {wait.share:.0%} of a step, and other programs hinder whoever prepares the data",
-            fix="run more steps on a quiet machine",
-        )
+        return _answer("inconclusive", "loader-hindered", evidence, share=wait.share)
     if gain is not None and gain < DUMMY_GAIN:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{wait.share:.0%} of a step is spent waiting for data, and yet a run on one ready batch is no faster",
-            fix="repeat both on a quiet machine; then look at what else a step waits for",
-        )
-    who = f"rank {worst} waits" if len(found) > 1 and _alone(found, worst) else "a rank waits"
-    cause = f"{who} {wait.seconds * 1e3:.3g} ms for a batch and computes {wait.compute * 1e3:.3g} ms on it"
+        return _answer("inconclusive", "no-faster-on-one-batch", evidence, share=wait.share)
+    return None
+
+
+def _waits(
+    record: Record, found: dict[int, Waits], worst: int, gain: float | None, evidence: dict[str, Quantity]
+) -> Verdict:
+    wait, notes = found[worst], []
     if wait.seconds > wait.compute:
-        cause += ": data take longer than the model"
+        notes.append(said("longer-than-the-model"))
     if gain is not None:
-        cause += f"; on one ready batch the run is {gain:.1f} times as fast"
-    return _answer(
-        "found",
-        evidence,
-        cause=cause,
-        fix=_fix(record, gain),
-        where=str(run.fact("loader_where", "")) or None,
-        waste=min(1.0, max(0.0, 1 - 1 / gain)) if gain else wait.share,
-    )
+        notes.append(said("faster-on-one-batch", gain=gain))
+    known = {
+        "where": str(record.run.fact("loader_where", "")) or None,
+        "waste": min(1.0, max(0.0, 1 - 1 / gain)) if gain else wait.share,
+        "notes": tuple(notes),
+        "wait_ms": wait.seconds * 1e3,
+        "compute_ms": wait.compute * 1e3,
+        "remedy": _remedy(record),
+    }
+    if len(found) > 1 and _alone(found, worst):
+        return _answer("found", "one-rank-waits-for-data", evidence, **known, rank=worst)
+    return _answer("found", "ranks-wait-for-data", evidence, **known)
+
+
+def _over(wait: Waits) -> float:
+    """Share of the stretches in which waiting takes more than it may."""
+    return sum(share > LIMIT for share in wait.blocks) / len(wait.blocks)
 
 
 def _alone(found: dict[int, Waits], worst: int) -> bool:
@@ -112,25 +106,17 @@ def _alone(found: dict[int, Waits], worst: int) -> bool:
     return all(wait.share <= LIMIT for rank, wait in found.items() if rank != worst)
 
 
-def _fix(record: Record, gain: float | None) -> str:
+def _remedy(record: Record) -> Said:
     """What suits the evidence."""
     run, inline, shared = record.run, times_faster(record, Role.INLINE), sharing(record)
     workers = int(run.fact("workers", 0) or 0)  # pyright: ignore[reportArgumentType]
     if inline is not None and inline > DUMMY_GAIN:
-        return "take the workers away (num_workers=0): without them this run is faster"
+        return said("take-workers-away")
     if counted(run, "store_bytes"):
-        return "keep what was read on the local disk (or in memory), so that the store is read once and not each epoch"
+        return said("read-the-store-once")
     if shared is not None and shared.at_once < 1.5 and shared.slowdown > 1.5:
-        return "ranks get their data one after the other: look for a lock or a file that they share, and take it away"
-    if workers == 0:
-        return (
-            "prepare ahead: num_workers=2 and more, persistent_workers=True; where all cores are busy already, prepare each "
-            "sample once and keep it"
-        )
-    return (
-        f"{plural(workers, 'worker')} cannot keep up: more of them where preparing waits for something, a cache "
-        "of prepared samples where it keeps the cores busy"
-    )
+        return said("look-for-a-lock")
+    return said("workers-cannot-keep-up", workers=workers) if workers else said("prepare-ahead")
 
 
 def _evidence(record: Record, wait: Waits, gain: float | None) -> dict[str, Quantity]:

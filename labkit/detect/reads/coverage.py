@@ -14,7 +14,6 @@ import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
-from ...words import plural
 from ..explanations import MEETINGS, unless_contents_change, unless_ids_are_doubtful, with_replacement
 from ..verdict import Verdict, answering
 from .measures import Reads, dataset_size, different_samples, every_epoch, reads
@@ -34,13 +33,10 @@ def _judge(run: Run) -> Verdict:
     read, size, empty = [epoch.whole for epoch in every_epoch(run)], dataset_size(run), _ended_empty(run)
     if empty:
         return _of_empty(empty, len(read))
-    if not any(seen.total for seen in read) or size is None:
-        lacks = "the data set's size" if any(seen.total for seen in read) else "which samples were read"
-        return _answer(
-            "not_applicable",
-            cause=f"the program did not record {lacks}",
-            fix="declare it with probe.declare(dataset_size=...) and record each batch with probe.samples(name, batch)",
-        )
+    if not any(seen.total for seen in read):
+        return _answer("not_applicable", "reads-not-recorded")
+    if size is None:
+        return _answer("not_applicable", "dataset-size-not-recorded")
     of_run = _OfRun(run, read, size)
     return over_epochs([Judged(seen, of_run.judge(at)) for at, seen in enumerate(read)])
 
@@ -62,22 +58,13 @@ def _ended_empty(run: Run) -> list[int]:
 
 def _of_empty(empty: Sequence[int], read: int) -> Verdict:
     if not read:
-        return _answer(
-            "found",
-            cause="epochs end without a batch: nothing is read, and nothing trained",
-            fix="look whether a rank has fewer samples than a batch and drop_last=True drops them: take a smaller batch, or "
-            "keep the last one",
-        )
-    return _answer(
-        "found",
-        {
-            "begins_in_epoch": Quantity(empty[0]),
-            "epochs_with_the_fault": Quantity(len(empty), f"of {read + len(empty)}"),
-        },
-        cause=f"{plural(len(empty), 'epoch')} of {read + len(empty)}, first epoch {empty[0]}, end without a batch: nothing "
-        "is read, and nothing trained",
-        fix="give each epoch an iterator of its own: a generator, or iter(loader), is used up after one pass",
-    )
+        return _answer("found", "nothing-is-read")
+    epochs = read + len(empty)
+    evidence = {
+        "begins_in_epoch": Quantity(empty[0]),
+        "epochs_with_the_fault": Quantity(len(empty), f"of {epochs}"),
+    }
+    return _answer("found", "iterator-used-up", evidence, empty=len(empty), epochs=epochs, first=empty[0])
 
 
 class _OfRun:
@@ -146,90 +133,56 @@ class _OfRun:
             "told_apart_by": Quantity(seen.key),
         }
         if missing == 0:
-            return _answer("clear", evidence, cause="every sample is read")
+            return _answer("clear", "every-sample-read", evidence)
         if not seen.complete:
-            return too_short(
-                _answer(
-                    "inconclusive",
-                    evidence,
-                    cause="the run ended before the epoch did, so what it did not read may still have come",
-                    fix='run a whole epoch (no cap on the steps); in a loop of your own say probe.event("epoch_end", '
-                    "epoch=epoch) after the last batch",
-                )
-            )
+            return too_short(_answer("inconclusive", "epoch-cut-short", evidence))
         if self._dropped(at):
-            return _answer("clear", evidence, cause=f"all is read but a dropped tail of {missing}, less than a global batch")
+            return _answer("clear", "only-a-tail-dropped", evidence, missing=missing)
         return self._by_other_epochs(at, evidence) or self._by_reads(at, evidence)
 
     def _by_other_epochs(self, at: int, evidence: dict[str, Quantity]) -> Verdict | None:
         """Where other epochs read what this one leaves out; None where none does."""
         seen, missing = self._read[at], self._missing(at)
         if self._whole and at < self._whole[0]:
-            return _answer(
-                "clear",
-                evidence,
-                cause=f"epoch {seen.epoch} leaves out {missing:,}, as a curriculum or a resumed epoch does, and epoch "
-                f"{self._read[self._whole[0]].epoch} reads every sample",
-            )
+            whole = self._read[self._whole[0]].epoch
+            return _answer("clear", "read-whole-later", evidence, epoch=seen.epoch, missing=missing, whole=whole)
         if self._whole and at < self._whole[-1]:
-            return _answer(
-                "inconclusive",
-                evidence,
-                cause=f"epoch {seen.epoch} leaves out {missing:,} samples, and epochs before and after it read all",
-                fix="look at what is different in this epoch; if it is to read a part of the data, all is well",
-            )
+            return _answer("inconclusive", "one-epoch-leaves-out", evidence, epoch=seen.epoch, missing=missing)
         if self._in_turn is False:
             return None
         if self._in_turn:
-            return _answer(
-                "clear", evidence, cause="epochs read one part of the data after the other, and in turn all of it"
-            )
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="epochs read one part of the data after the other; but the run ended before all was read, or parts so "
-            "small are apart by chance",
-            fix="run as many epochs as it takes to read all of the data once",
-        )
+            return _answer("clear", "part-after-part", evidence)
+        return _answer("inconclusive", "part-after-part-so-far", evidence)
 
     def _by_reads(self, at: int, evidence: dict[str, Quantity]) -> Verdict:
         """By how many samples were read, and how often."""
-        seen, size, missing = self._read[at], self._size, self._missing(at)
-        enough_reads = seen.total >= size - self._droppable[at]
-        if enough_reads and not seen.sure:
+        seen, size = self._read[at], self._size
+        if seen.total >= size - self._droppable[at]:
+            return self._enough_reads(at, evidence)
+        if seen.world_size > 1 and abs(seen.total * seen.world_size / size - 1) < 0.1:
             return _answer(
-                "inconclusive",
+                "found",
+                "sharded-twice",
                 evidence,
-                cause="as many samples were read as the data set holds, but some are equal: copies in the data, or reads "
-                "repeated in place of others; hashes of the content cannot tell",
-                fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
+                where=self._where,
+                read=seen.total,
+                samples=size,
+                ranks=seen.world_size,
             )
-        if enough_reads and self._of_several_loaders(at):
+        return _answer("found", "part-of-the-data", evidence, where=self._where, read=seen.total, samples=size)
+
+    def _enough_reads(self, at: int, evidence: dict[str, Quantity]) -> Verdict:
+        """As many reads as samples, and yet some are not read: others are read again."""
+        size, missing = self._size, self._missing(at)
+        if not self._read[at].sure:
+            return _answer("inconclusive", "as-many-reads-some-equal", evidence)
+        if self._of_several_loaders(at):
             if different_samples(self._run) == size:
-                return _answer("clear", evidence, cause="every sample is read, by contents: several loaders share their ids")
-            return _answer(
-                "inconclusive",
-                evidence,
-                cause="fewer ids than samples are read, but contents enough: several loaders were read, whose data may each "
-                "count ids from 0",
-                fix="give each sample of all the data an id of its own",
-            )
-        if enough_reads and self._replaced:
-            return _answer(
-                "inconclusive",
-                evidence,
-                cause=f"not read: {plural(missing, 'sample')}, while others are repeated, as drawing with replacement does",
-                fix="draw without replacement for one epoch, and judge that",
-            )
-        if enough_reads:
-            cause = f"{missing:,} of {plural(size, 'sample')} are never read, while others are read more than once"
-            fix = "build the ranks' shares from one permutation, and one split, that are the same on every rank"
-        else:
-            cause = f"an epoch reads {seen.total:,} samples of {size:,}"
-            if seen.world_size > 1 and abs(seen.total * seen.world_size / size - 1) < 0.1:
-                cause += f", about 1/{seen.world_size}: each rank takes its share of a share"
-            fix = "shard once: give the whole data set to one DistributedSampler, and let no other wrapper split its output"
-        return _answer("found", evidence, cause=cause, fix=fix, where=self._where)
+                return _answer("clear", "every-sample-read-by-content", evidence)
+            return _answer("inconclusive", "loaders-may-share-ids", evidence)
+        if self._replaced:
+            return _answer("inconclusive", "some-repeated-in-place-of-others", evidence, missing=missing)
+        return _answer("found", "never-read", evidence, where=self._where, missing=missing, samples=size)
 
 
 def _droppable(seen: Reads, batch: object) -> int:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from ...record.columns import DIGEST, ID
+from ..catalogue import Said, said
 from .batches import Batches, counted, distinct, distinct_in_each, equal_steps, print_of, sizes_of, together
 from .keeping import Keeping, kept
 
@@ -48,11 +49,13 @@ class Reads:
         return self.key == "id" or self.all_differ
 
     @property
-    def label(self) -> str:
-        """Which epoch, or which part of it, as words."""
+    def label(self) -> Said:
+        """Which epoch, or which part of it."""
         if self.part is None:
-            return f"epoch {self.epoch}"
-        return f"stretch {self.part}" if self.stretch else f"pass {self.part} of epoch {self.epoch}"
+            return said("epoch-number", epoch=self.epoch)
+        if self.stretch:
+            return said("stretch-number", part=self.part)
+        return said("pass-of-epoch", part=self.part, epoch=self.epoch)
 
     @property
     def world_size(self) -> int:

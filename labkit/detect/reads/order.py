@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
-from ...words import plural
+from ..catalogue import said
 from ..explanations import COINCIDENCE, ENOUGH, unless_contents_change
 from ..verdict import Verdict, answering
 from .measures import Reads, every_epoch, same_order
@@ -23,9 +24,6 @@ from .orders import Orders, Repeat, orders_of_batches, orders_of_ranks, period
 NAME = "order"
 QUESTION = "Does each epoch come in a new order?"
 _answer = answering(NAME, QUESTION)
-
-SHUFFLE = "call sampler.set_epoch(epoch) at the start of each epoch, on the object that draws the permutation"
-MORE = "run two whole epochs of more data"
 
 
 def detect(record: Record) -> Verdict:
@@ -37,11 +35,7 @@ def detect(record: Record) -> Verdict:
     sequences = [read for read in _sequences(run) if len(read) > 1]
     if not sequences:
         number = sum(bool(epoch.whole.total) for epoch in every_epoch(run))
-        return _answer(
-            "not_applicable",
-            cause=f"the run has {plural(number, 'epoch')} with samples",
-            fix="run 2 epochs or more, without a cap on the steps",
-        )
+        return _answer("not_applicable", "too-few-epochs", epochs=number)
     verdicts = [_judge(read, run) for read in sequences]
     if verdicts[0].status != "found" and any(verdict.status == "found" for verdict in verdicts):
         return _of_later_passes(verdicts)
@@ -55,12 +49,7 @@ def detect(record: Record) -> Verdict:
 def _of_later_passes(verdicts: Sequence[Verdict]) -> Verdict:
     """Where the first loader's passes come in new orders and another's do not: what is not the training goes by its name."""
     later = next(verdict for verdict in verdicts if verdict.status == "found")
-    return _answer(
-        "inconclusive",
-        later.evidence,
-        cause="the first loader of an epoch comes in a new order each time, and another in one: an evaluation does that",
-        fix='give a pass that is no training a name of its own: probe.batches(loader, name="validation")',
-    )
+    return _answer("inconclusive", "later-pass-in-one-order", later.evidence)
 
 
 def _sequences(run: Run) -> list[list[Reads]]:
@@ -84,20 +73,9 @@ def _endless(run: Run) -> Verdict | None:
     periods = [after for keys in whole.of_rank if len(np.unique(keys)) >= ENOUGH and (after := period(keys, ENOUGH))]
     evidence = {"told_apart_by": Quantity(whole.key)}
     if not periods:
-        return _answer(
-            "not_applicable",
-            evidence,
-            cause="the program counts no epochs, and no rank's order begins again",
-            fix="give each step its epoch: probe.batches(loader, epoch=epoch) or probe.begin_step(epoch)",
-        )
-    return _answer(
-        "found",
-        evidence | {"ranks_that_repeat": Quantity(len(periods), f"of {whole.world_size}")},
-        cause=f"after {periods[0]:,} samples of a rank its order begins again, exactly: every pass over the data "
-        "comes in the order of the one before",
-        fix=SHUFFLE,
-        where=str(run.fact("loader_where", "")) or None,
-    )
+        return _answer("not_applicable", "no-epochs-counted", evidence)
+    evidence |= {"ranks_that_repeat": Quantity(len(periods), f"of {whole.world_size}")}
+    return _answer("found", "order-begins-again", evidence, where=_where(run), samples=periods[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +117,8 @@ def _judge(read: Sequence[Reads], run: Run) -> Verdict:
     if open_ is None:
         return _clear_if_it_would_show(read, run)
     first, second = read[open_.first - open_.lag], read[open_.first]
-    return _answer(
-        "inconclusive",
-        _evidence(first, second),
-        cause=f"{second.label} comes in the order of {first.label}, but so few samples have few orders, and chance may "
-        "repeat one",
-        fix=MORE,
-    )
+    evidence = _evidence(first, second)
+    return _answer("inconclusive", "chance-may-repeat-an-order", evidence, first=first.label, second=second.label)
 
 
 def _decided(compared: _Compared, run: Run, together: bool) -> Verdict:
@@ -158,35 +131,23 @@ def _decided(compared: _Compared, run: Run, together: bool) -> Verdict:
         "epochs_with_the_fault": Quantity(len(again), f"of {len(read) - 1} that have one before them"),
     }
     if all(read[place].one_batch for place in again):
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="every step reads the same batch: there is no order that could change",
-            fix="read the data, and not one batch of them, for two epochs",
-        )
+        return _answer("inconclusive", "every-step-the-same-batch", evidence)
     if max(len(of_rank) for seen in read for of_rank in seen.batches) == 1:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"the order is the same in {second.label} as in {first.label}, but an epoch is one step: there is no "
-            "order of steps that could change",
-            fix="use a smaller batch or more data, so that an epoch has several steps: a sampler that never hears of the "
-            "next epoch shows then",
-        )
-    which = f"{second.label} repeats {first.label}'s"
-    if repeat.first == repeat.lag == 1 and second.part is None:
-        which = "the second epoch repeats the first one's"
-    if _ascending(first):
-        cause = "the loader does not shuffle: samples come in the order in which they are stored"
-        fix = f"shuffle: DistributedSampler(data, shuffle=True), or shuffle=True on one rank; with a sampler {SHUFFLE}"
-    elif not together:
-        cause, fix = f"{which} order exactly: the sampler never hears which epoch it is", SHUFFLE
-    else:
-        cause = f"{which} global batches one by one, only dealt out to other ranks: the permutation never changes"
-        fix = SHUFFLE
+        return _answer("inconclusive", "epoch-is-one-step", evidence, first=first.label, second=second.label)
+    known: dict[str, Any] = {"where": _where(run)}
     if len(read) > 2:
-        cause += f", in {len(again)} of {len(read) - 1} epochs that have one before them"
-    return _answer("found", evidence, cause=cause, fix=fix, where=str(run.fact("loader_where", "")) or None)
+        known["notes"] = (said("in-epochs-after-another", again=len(again), epochs=len(read) - 1),)
+    if _ascending(first):
+        return _answer("found", "not-shuffled", evidence, **known)
+    if repeat.first == repeat.lag == 1 and second.part is None:
+        key = "second-epoch-repeats-global-batches" if together else "second-epoch-repeats-order"
+        return _answer("found", key, evidence, **known)
+    key = "global-batches-repeat" if together else "order-repeats"
+    return _answer("found", key, evidence, **known, first=first.label, second=second.label)
+
+
+def _where(run: Run) -> str | None:
+    return str(run.fact("loader_where", "")) or None
 
 
 def _evidence(first: Reads, second: Reads) -> dict[str, Quantity]:
@@ -206,16 +167,10 @@ def _ascending(seen: Reads) -> bool:
 def _clear_if_it_would_show(read: Sequence[Reads], run: Run) -> Verdict:
     evidence = _evidence(*read[:2])
     if len(read) == 2:
-        clear = _answer("clear", evidence, cause="the second epoch comes in another order than the first")
+        clear = _answer("clear", "second-epoch-in-another-order", evidence)
     else:
-        clear = _answer("clear", evidence, cause=f"none of {len(read)} epochs comes in the order of one before it")
+        clear = _answer("clear", "each-epoch-in-another-order", evidence, epochs=len(read))
     comes_again = any(np.isin(b.all_keys, a.all_keys).any() for a, b in itertools.pairwise(read))
     if read[0].key == "digest" and not comes_again:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="no sample of the first epoch comes again in the second: other data, or contents that change each time "
-            "(augmentation, padding), and then hashes show no order",
-            fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
-        )
+        return _answer("inconclusive", "no-sample-comes-again", evidence)
     return unless_contents_change(clear, run)

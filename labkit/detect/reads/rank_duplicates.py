@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ...record.quantity import Quantity
 from ...record.schema import RankLog, Record, Run
-from ...words import plural
+from ..catalogue import said
 from ..explanations import (
     COINCIDENCE,
     EQUAL_SAMPLES,
@@ -51,11 +51,6 @@ _answer = answering(NAME, QUESTION)
 IDENTICAL = 0.9
 """Share of the steps in which all ranks must read the same to be called identical."""
 
-IDENTICAL_FIX = (
-    "give the DataLoader a DistributedSampler(data, world_size, rank) instead of shuffle=True, and call "
-    "sampler.set_epoch(epoch) at the start of each epoch"
-)
-
 
 def detect(record: Record) -> Verdict:
     """Judge each epoch of the run under study."""
@@ -64,19 +59,15 @@ def detect(record: Record) -> Verdict:
 
 def _judge(run: Run) -> Verdict:
     if run.world_size == 1:
-        return _answer("not_applicable", cause="one rank cannot repeat what another reads", fix="run with 2 ranks or more")
+        return _answer("not_applicable", "no-other-rank-reads")
     read = [epoch.whole for epoch in every_epoch(run)]
     if not any(seen.total for seen in read):
-        return _answer(
-            "not_applicable",
-            cause="the program recorded no samples",
-            fix="record each batch with probe.samples(name, batch) or read it through probe.batches(loader)",
-        )
+        return _answer("not_applicable", "no-samples-recorded")
     apart = ranks_off_their_group(run)
     if apart:
-        return _of_strangers(run, apart)
+        return _off_their_group(run, apart)
     if read[0].world_size == 1:
-        return _answer("not_applicable", cause="by data_rank all ranks share one share of the data: nobody else reads any")
+        return _answer("not_applicable", "all-ranks-share-one-share")
     judged = judge_each(run, _OfRun(run).judge)
     return _of_later_passes(judged) or _of_many_short(judged) or over_epochs(judged)
 
@@ -134,115 +125,93 @@ class _OfRun:
     def judge(self, seen: Reads) -> Verdict:
         """What an epoch, or a part of one, says for itself."""
         if not seen.total:
-            return too_short(_answer("inconclusive", cause="nothing was read in this epoch", fix="run a whole epoch"))
+            return too_short(_answer("inconclusive", "nothing-read-in-epoch"))
         evidence = _evidence(seen, self._size, self._batch)
         verdict = self._same_in_same_order(seen, evidence) or self._shared_by_ranks(seen, evidence)
         return unless_ids_are_doubtful(verdict, seen)
 
     def _same_in_same_order(self, seen: Reads, evidence: dict[str, Quantity]) -> Verdict | None:
         """Where all ranks, or some, read the same samples step by step; None where none do."""
-        size, waste = self._size, 1 - float(seen.unique_shares.mean())
-        if seen.within_ranks and one_filled_batch(seen, size):
+        if (seen.within_ranks and one_filled_batch(seen, self._size)) or seen.unique <= 1:
             return None
-        if seen.identical_steps >= IDENTICAL and seen.unique > 1 and self._identical_by_no_chance:
-            if copies_in_data(seen, size) and not self._identical_in_two_orders:
-                return _cannot_tell_equal_data(evidence)
-            share = "every step" if seen.identical_steps == 1 else f"{seen.identical_steps:.0%} of the steps"
-            return _answer(
-                "found",
-                evidence,
-                cause=f"in {share} all {seen.world_size} ranks read the same samples in the same order: they do the work of "
-                "one",
-                fix=IDENTICAL_FIX,
-                where=self._where,
-                waste=waste,
-            )
+        return self._all_the_same(seen, evidence) or self._some_the_same(seen, evidence)
+
+    def _all_the_same(self, seen: Reads, evidence: dict[str, Quantity]) -> Verdict | None:
+        if seen.identical_steps < IDENTICAL or not self._identical_by_no_chance:
+            return None
+        if copies_in_data(seen, self._size) and not self._identical_in_two_orders:
+            return _answer("inconclusive", "ranks-read-equal-samples", evidence)
+        known = {"where": self._where, "waste": _waste(seen), "ranks": seen.world_size}
+        if seen.identical_steps == 1:
+            return _answer("found", "ranks-identical", evidence, **known)
+        return _answer("found", "ranks-identical-in-most-steps", evidence, **known, share=seen.identical_steps)
+
+    def _some_the_same(self, seen: Reads, evidence: dict[str, Quantity]) -> Verdict | None:
         twins = seen.twins
-        if not twins or seen.unique <= 1 or (copies_in_data(seen, size) and not set(twins) <= self._twins_in_two_orders):
+        by_copies = copies_in_data(seen, self._size) and not set(twins) <= self._twins_in_two_orders
+        if not twins or by_copies or not self._twins_by_no_chance(twins):
             return None
-        if not self._twins_by_no_chance(twins):
-            return None
-        said = "; ".join(f"ranks {' and '.join(str(self._ranks[at]) for at in group)}" for group in twins)
-        return _answer(
-            "found",
-            evidence,
-            cause=f"{said} read the same samples in the same order, at every step: such a group does the work of one rank",
-            fix="give the sampler of each its own rank of all (dist.get_rank(), not the local or the node's rank). Where a "
-            "group holds one model together (tensor or pipeline parallelism) this is as it should be: say so with "
-            "probe.declare(data_rank=...)",
-            where=self._where,
-            waste=waste,
-        )
+        groups = [said("these-ranks", ranks=[self._ranks[at] for at in group]) for group in twins]
+        return _answer("found", "some-ranks-identical", evidence, where=self._where, waste=_waste(seen), groups=groups)
 
     def _shared_by_ranks(self, seen: Reads, evidence: dict[str, Quantity]) -> Verdict:
         """By how many samples several ranks read."""
-        size, extra, allowed = self._size, seen.across_ranks, allowed_repeats(seen, self._size)
-        if extra <= allowed:
+        size, allowed = self._size, allowed_repeats(seen, self._size)
+        if seen.across_ranks <= allowed:
             if not seen.sure and seen.repeats_of_shared > allowed:
-                return _cannot_tell_equal_data(evidence)
+                return _answer("inconclusive", "ranks-read-equal-samples", evidence)
             return _clear_if_it_would_show(seen, size, evidence)
-        if split_by_count(seen, size) and not seen.sure and seen.repeats_of_shared <= EQUAL_SAMPLES * seen.total:
-            return _answer("clear", evidence, cause="the ranks share the data out; a few samples are equal")
-        read_by_ranks = int(seen.ranks_reading.sum())
-        shared_out = size is not None and seen.complete and read_by_ranks <= size + sampler_padding(size, seen.world_size)
-        if copies_in_data(seen, size) or (not seen.sure and shared_out):
-            return _cannot_tell_equal_data(evidence)
-        for explains, cause, fix in (
-            (
-                one_filled_batch(seen, size),
-                f"the epoch is one step with {extra:,} repeated reads: a loader that fills its last batch up from the start "
-                "makes them too",
-                "use a smaller batch or more data, so that an epoch has several steps",
-            ),
-            (
-                self._replaced,
-                "ranks read each other's samples no more often than drawing with replacement would make them",
-                "draw without replacement for one epoch, and judge the whole of it",
-            ),
-            (
-                listed_several_times(seen, size),
-                "some samples are read several times, by one rank as often as by several: a list that holds them several "
-                "times (oversampling), shared out, does that",
-                "judge one epoch of the plain list; or give each entry of the list an id of its own",
-            ),
-        ):
-            if explains:
-                return _answer("inconclusive", evidence, cause=cause, fix=fix)
-        return self._overlap(seen, evidence, read_by_ranks)
+        few_are_equal = not seen.sure and seen.repeats_of_shared <= EQUAL_SAMPLES * seen.total
+        if few_are_equal and split_by_count(seen, size):
+            return _answer("clear", "shared-out-but-equal-samples", evidence)
+        return self._explained(seen, evidence) or self._overlap(seen, evidence)
 
-    def _overlap(self, seen: Reads, evidence: dict[str, Quantity], read_by_ranks: int) -> Verdict:
-        """Ranks that read each other's samples, and nothing that explains it."""
+    def _explained(self, seen: Reads, evidence: dict[str, Quantity]) -> Verdict | None:
+        """What, other than ranks that read each other's share, could have made what was read; None where nothing could."""
         size = self._size
+        if copies_in_data(seen, size) or (not seen.sure and self._shared_out(seen)):
+            return _answer("inconclusive", "ranks-read-equal-samples", evidence)
+        if one_filled_batch(seen, size):
+            return _answer("inconclusive", "one-filled-step", evidence, repeated=seen.across_ranks)
+        if self._replaced:
+            return _answer("inconclusive", "meetings-as-with-replacement", evidence)
+        if listed_several_times(seen, size):
+            return _answer("inconclusive", "list-may-repeat-samples", evidence)
+        return None
+
+    def _shared_out(self, seen: Reads) -> bool:
+        """Whether all ranks' different samples together are no more than the data and a sampler's padding."""
+        size = self._size
+        if size is None or not seen.complete:
+            return False
+        return int(seen.ranks_reading.sum()) <= size + sampler_padding(size, seen.world_size)
+
+    def _overlap(self, seen: Reads, evidence: dict[str, Quantity]) -> Verdict:
+        """Ranks that read each other's samples, and nothing that explains it."""
+        size, read_by_ranks = self._size, int(seen.ranks_reading.sum())
+        known = {"where": self._where, "waste": _waste(seen)}
         if size is not None and read_by_ranks >= UNSPLIT * size and not seen.stretch:
-            cause = (
-                f"the {seen.world_size} ranks together read {read_by_ranks / size:.1f} times the data set in one epoch: "
-                "each goes through all of it in an order of its own"
-            )
-            fix = IDENTICAL_FIX
-        else:
-            cause = (
-                f"{seen.across_ranks:,} reads are of samples that another rank reads too, "
-                f"{seen.across_ranks / seen.total:.0%} of all: the ranks' shares of the data overlap"
-            )
-            fix = (
-                "build the shares from one permutation that is the same on every rank, and take every W-th of it, as "
-                "DistributedSampler does"
-            )
-        waste = 1 - float(seen.unique_shares.mean())
-        return _answer("found", evidence, cause=cause, fix=fix, where=self._where, waste=waste)
+            times = read_by_ranks / size
+            return _answer("found", "each-rank-reads-all", evidence, **known, ranks=seen.world_size, times=times)
+        shared = seen.across_ranks
+        return _answer("found", "shares-overlap", evidence, **known, shared=shared, share=shared / seen.total)
 
 
-def _of_strangers(run: Run, apart: list[tuple[RankLog, int]]) -> Verdict:
+def _waste(seen: Reads) -> float:
+    """The mean over the steps of what of a global batch is read twice."""
+    return 1 - float(seen.unique_shares.mean())
+
+
+def _off_their_group(run: Run, apart: list[tuple[RankLog, int]]) -> Verdict:
     (log, _), begins = apart[0], min(epoch for _, epoch in apart)
-    numbers = epochs(run)
-    from_there = f", from epoch {begins} on" if begins != numbers[0] else ""
     return _answer(
         "found",
+        "rank-off-its-group",
         {"ranks_apart": Quantity(len(apart), f"of {run.world_size}"), "begins_in_epoch": Quantity(begins)},
-        cause=f"rank {log.head.rank} does not read what the other ranks of data_rank {log.head.facts['data_rank']} read, "
-        f"though they hold one model together{from_there}",
-        fix="give the sampler the data-parallel rank and size of the mesh, and one seed; the same on all ranks of a group",
         where=str(run.fact("loader_where", "")) or None,
+        notes=(said("from-epoch-on", epoch=begins),) if begins != epochs(run)[0] else (),
+        rank=log.head.rank,
+        group=log.head.facts["data_rank"],
     )
 
 
@@ -255,13 +224,8 @@ def _of_later_passes(judged: list[Judged]) -> Verdict | None:
     in_turn = not any(a in found and b in found for a, b in itertools.pairwise(judged))
     if not found or not alone or (len(first) == 1 and not in_turn):
         return None
-    return _answer(
-        "inconclusive",
-        found[0].verdict.evidence,
-        cause=f"the ranks share out what the first loader of an epoch gives, and in {found[0].seen.label} they read the "
-        "same: an evaluation of all the data on each rank does that",
-        fix='give a pass that is no training a name of its own: probe.batches(loader, name="validation")',
-    )
+    one = found[0]
+    return _answer("inconclusive", "ranks-share-out-first-pass-only", one.verdict.evidence, part=one.seen.label)
 
 
 def _of_many_short(judged: list[Judged]) -> Verdict | None:
@@ -272,55 +236,22 @@ def _of_many_short(judged: list[Judged]) -> Verdict | None:
     meetings = sum(float(one.value) for one in due if one is not None)
     if len(judged) < 2 or meetings < MEETINGS:
         return None
-    return _answer(
-        "clear",
-        {**judged[0].verdict.evidence, "meetings_expected_if_unsplit": Quantity(meetings, "samples, in all epochs")},
-        cause=f"in none of {len(judged)} epochs that were read in part do two ranks read a sample, where ranks that each "
-        "shuffle all data would have met often",
-    )
+    evidence = {**judged[0].verdict.evidence, "meetings_expected_if_unsplit": Quantity(meetings, "samples, in all epochs")}
+    return _answer("clear", "ranks-never-meet-in-any-epoch", evidence, epochs=len(judged))
 
 
 def _clear_if_it_would_show(seen: Reads, size: int | None, evidence: dict[str, Quantity]) -> Verdict:
     """No overlap was seen: an answer only if ranks that shuffle for themselves would have met by now."""
     if seen.complete:
-        but = "what fills the last batches up" if filling(seen, size) else "the sampler's padding"
-        return _answer("clear", evidence, cause=f"no sample is read by two ranks, but for {but}")
+        return _answer("clear", "only-filling-shared" if filling(seen, size) else "only-padding-shared", evidence)
     if size is None:
-        return too_short(
-            _answer(
-                "inconclusive",
-                evidence,
-                cause="no sample was read twice, but the run ended before the epoch and the data set's size is not known",
-                fix="run a whole epoch, or declare dataset_size",
-            )
-        )
+        return too_short(_answer("inconclusive", "cut-short-and-size-unknown", evidence))
     expected_unique = size * (1 - _product(1 - min(1.0, len(keys) / size) for keys in seen.of_rank))
     meetings = seen.total - expected_unique
+    evidence |= {"meetings_expected_if_unsplit": Quantity(meetings, "samples")}
     if meetings >= MEETINGS:
-        return _answer(
-            "clear",
-            evidence | {"meetings_expected_if_unsplit": Quantity(meetings, "samples")},
-            cause="no sample is read by two ranks, where ranks that each shuffle all data would have met often",
-        )
-    return too_short(
-        _answer(
-            "inconclusive",
-            evidence | {"meetings_expected_if_unsplit": Quantity(meetings, "samples")},
-            cause=f"no sample was read twice, but the run saw {seen.total:,} of {plural(size, 'sample')} only: "
-            "ranks that each shuffle all data might not have met yet",
-            fix="run a whole epoch, or more steps",
-        )
-    )
-
-
-def _cannot_tell_equal_data(evidence: dict[str, Quantity]) -> Verdict:
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause="ranks read equal samples, but the data set itself may hold equal samples: hashes of the content cannot "
-        "tell one from the other",
-        fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
-    )
+        return _answer("clear", "ranks-never-meet", evidence)
+    return too_short(_answer("inconclusive", "too-few-reads-to-meet", evidence, read=seen.total, samples=size))
 
 
 def _evidence(seen: Reads, size: int | None, batch: object) -> dict[str, Quantity]:

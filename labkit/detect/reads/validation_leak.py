@@ -10,9 +10,9 @@ import numpy as np
 from ...record.columns import DIGEST, as_array
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
-from ...words import plural
+from ..catalogue import said
 from ..explanations import MEETINGS, unless_contents_change
-from ..verdict import Verdict, answering, either
+from ..verdict import Verdict, answering
 from .batches import counted
 from .leak import Leak, held_out, validation_leak
 from .measures import dataset_size, every_epoch
@@ -20,12 +20,6 @@ from .measures import dataset_size, every_epoch
 NAME = "validation-leak"
 QUESTION = "Is validation data trained on?"
 _answer = answering(NAME, QUESTION)
-
-SEED = "split once, with a seed that is the same on every rank: torch.Generator().manual_seed(seed), not seed + rank"
-INDICES = (
-    "look at how the two parts are made: a rank trains on what it holds out itself, so their indices overlap; "
-    "assert not set(train_indices) & set(validation_indices)"
-)
 
 
 def detect(record: Record) -> Verdict:
@@ -36,14 +30,7 @@ def detect(record: Record) -> Verdict:
 def _judge(run: Run) -> Verdict:
     leak = validation_leak(run)
     if leak is None:
-        return _answer(
-            "not_applicable",
-            cause="the program recorded no validation samples",
-            fix=either(
-                lab="hold some data out (--set val_share=0.2) and record it with probe.seen('validation', epoch, batch)",
-                script="record what you validate on with probe.seen('validation', epoch, batch)",
-            ),
-        )
+        return _answer("not_applicable", "no-validation-recorded")
     evidence = {
         "val_leak": Quantity(leak.share, "of the validation samples"),
         "leaked_samples": Quantity(leak.leaked, "samples"),
@@ -51,52 +38,34 @@ def _judge(run: Run) -> Verdict:
         "told_apart_by": Quantity(leak.key),
     }
     if leak.leaked == 0:
-        whole = any(epoch.whole.complete for epoch in every_epoch(run))
-        if not whole:
-            return _answer(
-                "inconclusive",
-                evidence,
-                cause="no validation sample was trained on, but the run ended before the epoch did",
-                fix="run a whole epoch (no cap on the steps)",
-            )
-        return _answer("clear", evidence, cause="no validation sample is trained on by any rank")
+        if not any(epoch.whole.complete for epoch in every_epoch(run)):
+            return _answer("inconclusive", "validation-kept-apart-so-far", evidence)
+        return _answer("clear", "validation-kept-apart", evidence)
     if leak.key == "digest" and _copies_in_data(run, leak):
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="validation samples equal training samples, but no more than copies in the data set may explain",
-            fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide",
-        )
+        return _answer("inconclusive", "leak-or-copies", evidence)
     if leak.key == "id" and leak.same_content == 0 and leak.leaked == leak.validation:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="every validation sample has the id of a training sample, and none its content: two data sets may each "
-            "count ids from 0, or the content changes each time (augmentation)",
-            fix="give each sample of all the data an id of its own, or leave the ids of the validation out",
-        )
-    spoilt, scored = leak.epochs
+        return _answer("inconclusive", "two-data-sets-may-share-ids", evidence)
+    return _leaked(run, leak, evidence)
+
+
+def _leaked(run: Run, leak: Leak, evidence: dict[str, Quantity]) -> Verdict:
+    """Validation data that some rank trained on, and nothing that explains it."""
+    (spoilt, scored), numbers = leak.epochs, {"leaked": leak.leaked, "validation": leak.validation}
     if not spoilt and scored > 1:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{leak.leaked:,} of {plural(leak.validation, 'validation sample')} are trained on, but only after the "
-            "last validation that holds them: a last training on all data does that, and the scores before it stand",
-            fix="if that is not what you do, look at what is split off in the last epochs",
-        )
+        return _answer("inconclusive", "trained-on-after-the-last-validation", evidence, **numbers)
     if spoilt:
         evidence |= {
             "begins_in_epoch": Quantity(leak.begins or 0),
             "epochs_with_the_fault": Quantity(spoilt, f"of {scored} with a validation"),
         }
-    begins = f" from epoch {leak.begins} on" if leak.begins and scored > 1 else ""
+    within_ranks = leak.own * 2 * run.world_size >= leak.leaked
     return _answer(
         "found",
+        "split-overlaps" if within_ranks else "split-differs-by-rank",
         evidence,
-        cause=f"{leak.leaked:,} of {leak.validation:,} validation samples are trained on by some rank: "
-        f"the validation score is not one{begins}",
-        fix=INDICES if leak.own * 2 * run.world_size >= leak.leaked else SEED,
         where=str(run.fact("split_where", "")) or None,
+        notes=(said("from-epoch-on", epoch=leak.begins),) if leak.begins and scored > 1 else (),
+        **numbers,
     )
 
 

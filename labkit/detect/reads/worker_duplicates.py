@@ -34,11 +34,7 @@ def detect(record: Record) -> Verdict:
 def _judge(run: Run) -> Verdict:
     parts = [part for epoch in every_epoch(run) for part in epoch.parts]
     if not any(seen.total for seen in parts):
-        return _answer(
-            "not_applicable",
-            cause="the program recorded no samples",
-            fix="record each batch with probe.samples(name, batch) or read it through probe.batches(loader)",
-        )
+        return _answer("not_applicable", "no-samples-recorded")
     workers = run.fact("workers", 0)
     facts = _Facts(
         dataset_size(run),
@@ -96,80 +92,64 @@ def _surprise_of_even(draws: int, times: int, among: int) -> float:
 
 
 def _judge_epoch(seen: Reads, facts: _Facts) -> Verdict:
-    size, workers = facts.size, facts.workers
     if not seen.total:
-        return too_short(_answer("inconclusive", cause="nothing was read in this epoch", fix="run a whole epoch"))
+        return too_short(_answer("inconclusive", "nothing-read-in-epoch"))
     times = seen.even_repeats or _most_even(seen.even_repeats_of_rank)
     evidence = {
         "repeated_reads": Quantity(seen.within_ranks, "reads"),
         "reads_of_a_sample_by_one_rank": Quantity(times or 1, "reads"),
         "told_apart_by": Quantity(seen.key),
     }
-    if workers:
-        evidence["workers"] = Quantity(workers, "a rank")
-    if seen.one_batch and times != workers:
+    if facts.workers:
+        evidence["workers"] = Quantity(facts.workers, "a rank")
+    if seen.one_batch and times != facts.workers:
         return _one_batch(seen, facts, evidence)
     # one a rank, where a loader evens the steps out, or what fills the last batches up
-    allowed = max(seen.world_size, filling(seen, size))
+    allowed = max(seen.world_size, filling(seen, facts.size))
     if seen.within_ranks <= allowed and (times or 1) == 1:
         if not seen.complete:
-            return too_short(
-                _answer(
-                    "inconclusive",
-                    evidence,
-                    cause="no rank repeated a sample, but the run ended before the epoch, and workers may repeat later",
-                    fix="run a whole epoch",
-                )
-            )
-        return _answer("clear", evidence, cause="each rank reads a sample at most once an epoch")
-    no_accident = times in facts.no_accident or workers == times
-    certain = seen.sure or _more_reads_than_copies_make(seen, size)
-    # each worker makes batches of its own
-    if times is not None and 2 <= times <= len(seen.sizes) and no_accident and certain:
+            return too_short(_answer("inconclusive", "workers-may-repeat-later", evidence))
+        return _answer("clear", "each-sample-once", evidence)
+    if times is not None and _no_copies_and_no_chance(seen, times, facts):
         return _evenly(seen, times, facts, evidence)
-    if not seen.sure and seen.within_ranks <= EQUAL_SAMPLES * seen.total:
-        return _answer("clear", evidence, cause="each rank reads a sample at most once an epoch; a few samples are equal")
-    return _answer(
-        "inconclusive",
-        evidence,
-        cause="ranks read samples repeatedly, but not all equally often: sampling with replacement does that"
-        if not times
-        else "ranks meet every sample equally often, but by hashes of the content: the data set itself may hold copies"
-        if not seen.sure
-        else "ranks read every sample equally often, but these are too few to rule out sampling with replacement",
-        fix="record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and run a whole epoch without "
-        "replacement",
-    )
+    return _unevenly(seen, times, evidence)
+
+
+def _no_copies_and_no_chance(seen: Reads, times: int, facts: _Facts) -> bool:
+    """Whether samples read so many times each are neither copies in the data nor drawn with replacement."""
+    if not 2 <= times <= len(seen.sizes):  # each worker makes batches of its own
+        return False
+    no_accident = times in facts.no_accident or facts.workers == times
+    return no_accident and (seen.sure or _more_reads_than_copies_make(seen, facts.size))
 
 
 def _one_batch(seen: Reads, facts: _Facts, evidence: dict[str, Quantity]) -> Verdict:
-    steps = len(seen.batches[0])
+    steps, samples = len(seen.batches[0]), len(seen.batches[0][0])
+    waste = 1 - 1 / steps
     return _answer(
-        "found",
-        evidence,
-        cause=f"every one of {steps} steps reads the same {len(seen.batches[0][0])} samples",
-        fix="make the iterator once an epoch (for batch in loader); next(iter(loader)) in the loop starts over each "
-        "time. Where one batch was chosen to see whether a model can learn it, this is expected",
-        where=facts.where,
-        waste=1 - 1 / steps,
+        "found", "one-batch-again-and-again", evidence, where=facts.where, waste=waste, steps=steps, samples=samples
     )
 
 
 def _evenly(seen: Reads, times: int, facts: _Facts, evidence: dict[str, Quantity]) -> Verdict:
     """Every sample as often as every other: of all ranks, or of some alone."""
+    by_workers, known = facts.workers == times, {"where": facts.where, "times": times}
+    if seen.even_repeats == times:
+        key = "each-worker-yields-all" if by_workers else "every-sample-several-times"
+        return _answer("found", key, evidence, **known, waste=1 - 1 / times)
     ranks = [at for at, own in enumerate(seen.even_repeats_of_rank) if own == times]
-    which = "a rank" if seen.even_repeats == times else f"rank {ranks[0]}"
     share = sum(len(seen.of_rank[at]) for at in ranks) / seen.total
-    return _answer(
-        "found",
-        evidence,
-        cause=f"{which} reads every sample {times} times in one epoch"
-        + (f": each of its {facts.workers} workers yields all of its data" if facts.workers == times else ""),
-        fix="in the IterableDataset's __iter__, take every (W·workers)-th item: index by rank and by "
-        "torch.utils.data.get_worker_info()",
-        where=facts.where,
-        waste=(1 - 1 / times) * (1.0 if seen.even_repeats == times else share),
-    )
+    key = "each-worker-of-one-rank-yields-all" if by_workers else "every-sample-several-times-on-one-rank"
+    return _answer("found", key, evidence, **known, waste=(1 - 1 / times) * share, rank=ranks[0])
+
+
+def _unevenly(seen: Reads, times: int | None, evidence: dict[str, Quantity]) -> Verdict:
+    """Repeats that copies in the data, or draws with replacement, may have made."""
+    if not seen.sure and seen.within_ranks <= EQUAL_SAMPLES * seen.total:
+        return _answer("clear", "each-sample-once-but-equal-ones", evidence)
+    if not times:
+        return _answer("inconclusive", "repeats-uneven", evidence)
+    return _answer("inconclusive", "repeats-too-few" if seen.sure else "repeats-or-copies", evidence)
 
 
 def _more_reads_than_copies_make(seen: Reads, size: int | None) -> bool:

@@ -28,45 +28,22 @@ def detect(record: Record) -> Verdict:
     run = record.runs.get(Role.STORAGE)
     found = operations(run)
     if run is None or "read-sequential" not in found:
-        return _answer("not_applicable", cause="the record has no measurement of storage", fix="run `labkit run start-here`")
+        return _answer("not_applicable", "no-storage-measured")
     bypass, file_system = str(run.fact("cache_bypass", NOT_SAID)), str(run.fact("file_system", "unknown"))
     cached = run.fact("cached_share", -1.0)
     rate = found["read-sequential"].bytes_per_s
     evidence = {"page_cache": Quantity(bypass), "file_system": Quantity(file_system), "rate": Quantity(rate / 1e9, "GB/s")}
     if run.fact("in_memory", False):
-        return _answer(
-            "found",
-            evidence,
-            cause=f"the file lay on {file_system}, which is memory",
-            fix="keep the record on a disk, with --record DIR, and measure again",
-        )
+        return _answer("found", "file-lay-in-memory", evidence, file_system=file_system)
     if bypass == NOT_SAID:
-        return _answer(
-            "not_applicable",
-            evidence,
-            cause="whether the page cache was kept out was not declared",
-            fix="declare cache_bypass, as labkit start-here does",
-        )
+        return _answer("not_applicable", "page-cache-not-declared", evidence)
     if not bypass.startswith(("bypassed", "dropped")):
-        return _answer(
-            "found",
-            evidence,
-            cause="the page cache could not be kept out, so that the file just written was read from memory",
-            fix="keep the record on another file system, with --record DIR, and measure again",
-        )
+        return _answer("found", "page-cache-in-the-way", evidence)
     if isinstance(cached, float) and cached > 0:
-        return _answer(
-            "inconclusive",
-            evidence | {"still_cached": Quantity(cached, "of the places looked at")},
-            cause=f"the kernel kept {cached:.0%} of the pages that it was asked to drop",
-            fix="keep the record on another file system, with --record DIR, and measure again",
-        )
+        evidence |= {"still_cached": Quantity(cached, "of the places looked at")}
+        return _answer("inconclusive", "pages-stayed-in-cache", evidence, share=cached)
     copy = operations(record.runs.get(Role.COMPUTE)).get("copy")
     if copy is not None and rate >= AS_FAST_AS_MEMORY * copy.bytes_per_s:
-        return _answer(
-            "inconclusive",
-            evidence | {"copy": Quantity(copy.bytes_per_s / 1e9, "GB/s")},
-            cause="the file was read about as fast as memory is copied: a cache below this system may hold it",
-            fix="read a file larger than the host's memory, as with --set storage_mib=65536, or another disk",
-        )
-    return _answer("clear", evidence, cause=f"page cache {bypass}")
+        evidence |= {"copy": Quantity(copy.bytes_per_s / 1e9, "GB/s")}
+        return _answer("inconclusive", "as-fast-as-memory", evidence)
+    return _answer("clear", "page-cache-kept-out", evidence, how=bypass)

@@ -17,6 +17,9 @@ from labkit.detect.verdict import STATUSES, Verdict
 DETECT = Path(labkit.detect.__file__).parent
 MODULES = [path for path in DETECT.rglob("*.py") if path.name not in ("reasons.py", "catalogue.py")]
 
+PARTS = {"where", "waste", "notes"}
+"""What is given to an answer beside the numbers in its texts."""
+
 
 def places(reason: Reason) -> set[str]:
     """The numbers that stand in a reason's texts."""
@@ -34,7 +37,7 @@ def answers(tree: ast.AST) -> list[tuple[str, set[str] | None]]:
         if not isinstance(status, ast.Constant) or status.value not in STATUSES:
             continue
         given = {word.arg for word in call.keywords}
-        names = None if None in given else {str(name) for name in given} - {"where", "waste"}
+        names = None if None in given else {str(name) for name in given} - PARTS
         either = [key.body, key.orelse] if isinstance(key, ast.IfExp) else [key]
         found += [(str(one.value), names) for one in either if isinstance(one, ast.Constant)]
     return found
