@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import msgspec
-
 from . import labs
 from .detect.verdict import Verdicts
 from .errors import UsageError
@@ -14,53 +9,13 @@ from .facade import lab
 from .labs.spec import LabSpec
 from .ranks.backend import choose, usable_cores, visible_gpus
 from .ranks.join import outer_place
-from .record.baseline import Baseline, NoBaseline, baseline_file, quantities, read_baseline
+from .record.baseline import Baseline, NoBaseline, read_baseline
 from .request import OnProgress
-from .results import LabHere, LabsHere
+from .results import Bench, LabHere, LabsHere
 from .watch.machine import device_name, processor_name, system_name
 from .words import plural
 
 SURVEY = "start-here"
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What a machine can do, and how it is known.
-
-    Attributes:
-        baseline: the numbers.
-        verdicts: on the measurement; empty where the baseline had been kept.
-        reason: why it was measured, or why it was not.
-        measured_now: whether it was.
-    """
-
-    baseline: Baseline
-    verdicts: Verdicts
-    reason: str
-    measured_now: bool
-
-    def report(self) -> dict[str, Any]:
-        """All of it as plain data, as `labkit bench --json` writes it."""
-        baseline, measures = self.baseline, {}
-        for name, quantity in quantities(baseline).items():
-            measures[name] = {"value": quantity.value, "unit": quantity.unit}
-            measures[name] |= {"spread": baseline.spread[name]} if name in baseline.spread else {}
-            measures[name] |= {"how": baseline.how[name]} if name in baseline.how else {}
-        return {
-            "lab": SURVEY,
-            "measured_now": self.measured_now,
-            "reason": self.reason,
-            "age_days": round(baseline.age_days(), 2),
-            "measures": measures,
-            "verdicts": [
-                {"detector": v.detector, "status": v.status, "reason": v.reason, "cause": v.cause, "fix": v.fix}
-                for v in self.verdicts
-            ],
-            "baseline": msgspec.to_builtins(baseline),
-            "doubts": baseline.doubts,
-            "set_aside": baseline.set_aside,
-            "kept": str(baseline_file(baseline.device_kind)),
-        }
 
 
 def bench(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+
+from .detect.verdict import Verdicts
+from .record.baseline import Baseline, baseline_file, quantities
 from .record.quantity import Quantity
 from .showing import as_html
 
@@ -81,6 +86,46 @@ class Diff:
         return "\n".join(lines)
 
     _repr_html_ = as_html
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a machine can do, and how it is known.
+
+    Attributes:
+        baseline: the numbers.
+        verdicts: on the measurement; empty where the baseline had been kept.
+        reason: why it was measured, or why it was not.
+        measured_now: whether it was.
+    """
+
+    baseline: Baseline
+    verdicts: Verdicts
+    reason: str
+    measured_now: bool
+
+    def report(self) -> dict[str, Any]:
+        """All of it as plain data, as `labkit bench --json` writes it."""
+        baseline, measures = self.baseline, {}
+        for name, quantity in quantities(baseline).items():
+            measures[name] = {"value": quantity.value, "unit": quantity.unit}
+            measures[name] |= {"spread": baseline.spread[name]} if name in baseline.spread else {}
+            measures[name] |= {"how": baseline.how[name]} if name in baseline.how else {}
+        return {
+            "lab": "start-here",
+            "measured_now": self.measured_now,
+            "reason": self.reason,
+            "age_days": round(baseline.age_days(), 2),
+            "measures": measures,
+            "verdicts": [
+                {"detector": v.detector, "status": v.status, "reason": v.reason, "cause": v.cause, "fix": v.fix}
+                for v in self.verdicts
+            ],
+            "baseline": msgspec.to_builtins(baseline),
+            "doubts": baseline.doubts,
+            "set_aside": baseline.set_aside,
+            "kept": str(baseline_file(baseline.device_kind)),
+        }
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import LabkitError
 from ..ranks.context import RankContext
+from .opened import OpenedLab
 
 LARGEST_SEED = 2**31 - 1
 """So that the same number is good for a run's seed."""
@@ -47,7 +48,7 @@ def log_uniform(draw: random.Random, low: float, high: float) -> float:
     return math.exp(draw.uniform(math.log(low), math.log(high)))
 
 
-def ask(function: Callable[..., Any], questions: Sequence[Question], lab: Any, draw: random.Random) -> list[Any]:
+def ask(function: Callable[..., Any], questions: Sequence[Question], lab: OpenedLab, draw: random.Random) -> list[Any]:
     """Call a learner's function with each question, in an order that is drawn, in a process of its own.
 
     Returns:

@@ -7,11 +7,18 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import UnknownName, UsageError
 from .settings import configure
 from .settings import setting as setting
+
+if TYPE_CHECKING:
+    from ..record.baseline import Baseline
+    from ..record.quantity import Quantity
+    from ..record.schema import Record
+    from ..record.table import Table
+    from .opened import OpenedLab
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +109,7 @@ class Exercise:
 
     task: str
     signature: str
-    check: Callable[[Callable[..., Any], Any, int], list[str]]
+    check: Callable[[Callable[..., Any], OpenedLab, int], list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +173,7 @@ class LabSpec:
     detectors: tuple[str, ...]
     plan: Callable[[Any, Any, int], list[RunPlan]]
     exercise: Exercise
-    measures: Callable[[Any], dict[str, Any]]
+    measures: Callable[[Record], dict[str, Quantity]]
     source: Callable[[str], str]
     figures: tuple[str, ...]
     controls: tuple[str, ...] = ()
@@ -174,10 +181,10 @@ class LabSpec:
     exact_measures: tuple[str, ...] = ()
     same_bits: tuple[str, ...] = ()
     timed_detectors: tuple[str, ...] = ()
-    baseline: Callable[[Any], Any] | None = None
-    invariants: Callable[[Any], list[str]] | None = None
+    baseline: Callable[[Record], Baseline | None] | None = None
+    invariants: Callable[[Record], list[str]] | None = None
     captures: tuple[Capture, ...] = ()
-    tables: Callable[[Any], list[Any]] | None = None
+    tables: Callable[[Record], list[Table]] | None = None
     hosts: int = 1
     link: str = ""
     needs_gpu: tuple[str, ...] = ()

@@ -10,11 +10,12 @@ from typing import Any
 
 from ..detect.cost import cost_of
 from ..errors import UnknownName, UsageError
+from ..labs.opened import OpenedLab
 from ..record.quantity import NOT_MEASURABLE, Quantity
 from .cards import _box, cost_card, escape, gpu_hours_said
 
 
-def begin(lab: Any, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
+def begin(lab: OpenedLab, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
     """Check the notebook's parameters and say on what machine it runs. Call it in the cell after the parameters.
 
     papermill only warns of a parameter that a notebook does not have; here it is refused, with the nearest spelling.
@@ -47,7 +48,7 @@ def _injected(cells: list[str]) -> list[str]:
 class Banner:
     """What runs here: the lab's question, the parameters, the machine."""
 
-    def __init__(self, lab: Any, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, lab: OpenedLab, parameters: Mapping[str, Any]) -> None:
         from ..watch.machine import processor_name
 
         self.lab, self.parameters, self.machine = lab, parameters, processor_name()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ..record.baseline import Baseline, quantities
+from ..results import Bench, LabsHere
 from .cards import _SMALL, _box, escape
 from .terminal import verdict_in_terminal
 
@@ -26,7 +25,7 @@ def rows_of(baseline: Baseline) -> list[tuple[str, str, str, str, str]]:
 HEADINGS = ("measure", "value", "unit", "spread", "how")
 
 
-def print_bench(console: Console, found: Any, here: Any) -> None:
+def print_bench(console: Console, found: Bench, here: LabsHere) -> None:
     """The table of a bench, its verdicts, where it is kept, and which labs run here."""
     table = Table(box=None, pad_edge=False)
     for heading in HEADINGS:
@@ -49,7 +48,7 @@ def print_bench(console: Console, found: Any, here: Any) -> None:
         console.print(f"kept in {found.report()['kept']}", style="dim", soft_wrap=True, markup=False)
 
 
-def print_labs_here(console: Console, here: Any) -> None:
+def print_labs_here(console: Console, here: LabsHere) -> None:
     """Which labs are measured here, a line each."""
     table = Table(box=None, pad_edge=False)
     for heading in ("lab", "here", "needs a GPU", "simulated"):
@@ -77,7 +76,7 @@ def baseline_card(baseline: Baseline) -> str:
     return _box(f"<table><tr>{head}</tr>{rows}</table><div style='{_SMALL}'>{note}</div>")
 
 
-def labs_here_card(here: Any) -> str:
+def labs_here_card(here: LabsHere) -> str:
     """Which labs are measured here, as a card."""
     cell = "padding:.1em .8em;text-align:left;vertical-align:top"
     head = "".join(

@@ -8,17 +8,22 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
 from ..detect.cost import cost_of
 from ..errors import LabkitError, RunStopped, UnknownName
+from ..labs.opened import OpenedLab
 from ..record.roles import Role, label_of
+from ..record.schema import Record
 from ..words import plural
 from . import palette
 from .cards import cost_card, escape, note_card, record_card, verdicts_card
 from .figures import figure
+
+if TYPE_CHECKING:
+    from ..ranks.launch import Control, Progress
 
 _REFRESH_S = 0.1
 _WIDE = {"description_width": "9em"}
@@ -48,10 +53,10 @@ class Panel:
         record: of the last run that finished, or None.
     """
 
-    def __init__(self, lab: Any, **settings: Any) -> None:
+    def __init__(self, lab: OpenedLab, **settings: Any) -> None:
         self._lab = lab
-        self.record = None
-        self._control = None
+        self.record: Record | None = None
+        self._control: Control | None = None
         self._thread: threading.Thread | None = None
         self._busy = False  # not whether the thread lives: it still has a word to say when the buttons are free
         self._turn = threading.Lock()  # so that this word does not fall into the run that is started meanwhile
@@ -171,7 +176,7 @@ class Panel:
             return not self._thread.is_alive()
         return True
 
-    def _work(self, settings: dict[str, Any], control: Any) -> None:
+    def _work(self, settings: dict[str, Any], control: Control) -> None:
         ran_with, variant = dict(settings), settings.pop("variant")
         if settings.get("ranks", 1) < self._lab.spec.hosts:
             settings.pop("link", None)  # too few ranks for two hosts: there is no link
@@ -205,7 +210,7 @@ class Panel:
                 if bar_style == "success":
                     self._mark_stale()
 
-    def _on_progress(self, role: str, progress: Any) -> None:
+    def _on_progress(self, role: str, progress: Progress) -> None:
         now = time.monotonic()
         if now - self._last_refresh < _REFRESH_S:
             return

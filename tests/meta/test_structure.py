@@ -35,7 +35,7 @@ ALLOWED = {
     "runner": {"__version__", "errors", "labs", "ranks", "record", "watch", "request"},
     "arguments": {"errors"},
     "facade": {"*"},
-    "results": {"record"},
+    "results": {"record", "detect"},
     "report": {"record", "detect"},
     "reading": {"errors", "labs", "record", "detect", "report", "view"},
     "capture": {"errors", "labs", "ranks", "record", "facts", "facade"},
@@ -51,7 +51,7 @@ ONLY = {
     ("workloads", "facts"): {"facts.shipped"},  # where the data lie
     ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
     ("view", "watch"): {"watch.machine"},  # the machine's name
-    ("view", "labs"): {"labs.spec"},  # what a lab is, to show it
+    ("view", "labs"): {"labs.spec", "labs.opened"},  # what a lab is, to show it, and to run it from the panel
     ("runner", "watch"): {"watch.machine"},
 }
 

@@ -12,6 +12,7 @@ from ...detect.crash.measures import REFERENCE, attempts, first_difference, stat
 from ...errors import LabkitError, RankFailed
 from ...ranks.faults import Fault
 from ...record.schema import Record, Run
+from ..opened import OpenedLab
 
 SAID = {
     "model": "the weights (self.model)",
@@ -98,7 +99,7 @@ def _drawn(draw: random.Random, where: str, goes_on_at: Callable[..., int], prec
     return Try(where, settings, kill_step, draw.randrange(ranks), again_at)
 
 
-def check(training: Any, lab: Any, seed: int) -> list[str]:
+def check(training: Any, lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with `training`, a class, in sentences; an empty list when nothing is."""
     if not inspect.isclass(training) or not all(callable(getattr(training, name, None)) for name in METHODS):
         return [f"give the class itself, with the methods {', '.join(METHODS)}: class MyTraining(Training)"]
@@ -109,7 +110,7 @@ def check(training: Any, lab: Any, seed: int) -> list[str]:
     return []
 
 
-def _kill_it(training: Any, lab: Any, each: Try) -> list[str]:
+def _kill_it(training: Any, lab: OpenedLab, each: Try) -> list[str]:
     faults, restarts = (), 1
     if each.again_at is not None:
         faults, restarts = (Fault(kind="kill", rank=each.kill_rank, step=each.again_at, attempt=1),), 2

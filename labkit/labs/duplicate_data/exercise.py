@@ -19,6 +19,7 @@ from ...errors import LabkitError, shown
 from ...ranks.context import RankContext
 from ...workloads.digits import Digits
 from ..checking import first_of, log_uniform, with_the_case
+from ..opened import OpenedLab
 from ..reading import Sizes, judge_epochs, read_by_epoch, same_order
 
 SURELY_ANOTHER_ORDER = 10
@@ -67,7 +68,7 @@ def drawn_epochs(draw: random.Random) -> tuple[int, ...]:
     return (0, 1, 2, draw.randint(3, 9), 10 + late, 11 + late)
 
 
-def check(loader: Callable[..., Iterable], lab: Any, seed: int) -> list[str]:
+def check(loader: Callable[..., Iterable], lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with `loader`, in sentences; an empty list when nothing is.
 
     The loader runs in processes of its own, so that one that hangs or crashes does no harm here.
@@ -89,7 +90,7 @@ def check(loader: Callable[..., Iterable], lab: Any, seed: int) -> list[str]:
 
 
 def _read_all(
-    loader: Callable[..., Iterable], cases: list[_Case], lab: Any, draw: random.Random
+    loader: Callable[..., Iterable], cases: list[_Case], lab: OpenedLab, draw: random.Random
 ) -> list[dict[int, list[list[list[int]]]] | str]:
     """By case: what was read, by epoch, by rank, by batch; or a sentence about what cannot be judged."""
     parts = [_Calls(loader, cases), _Calls(loader, cases)]
@@ -158,7 +159,7 @@ def _judge(read: dict[int, list[list[list[int]]]], sizes: Sizes) -> list[str]:
     return findings or ([f"epoch {again[1]} comes in the order of epoch {again[0]}"] if again else [])
 
 
-def _check_on_ranks(loader: Callable[..., Iterable], lab: Any, draw: random.Random) -> list[str]:
+def _check_on_ranks(loader: Callable[..., Iterable], lab: OpenedLab, draw: random.Random) -> list[str]:
     sizes = Sizes(draw.randint(60, 350), draw.randint(3, 5), draw.randint(5, 20))
     label = f"on {sizes.world_size} real ranks, N={sizes.num_samples}, batch={sizes.batch}"
     how = {"ranks": sizes.world_size, "num_samples": sizes.num_samples, "batch": sizes.batch, "epochs": draw.randint(3, 6)}

@@ -24,6 +24,7 @@ from ...record.schema import RankLog, Record
 from ...workloads.digits import Digits
 from ...workloads.scans import Scans
 from ..checking import CannotTell, first_of, with_the_case
+from ..opened import OpenedLab
 from ..reading import Sizes, judge_epochs, read_by_epoch
 from .programs import workers as known_to_be_right
 
@@ -66,7 +67,7 @@ def drawn_cases(loader: Callable[..., Iterable], draw: random.Random) -> list[_C
     ]
 
 
-def check(loader: Callable[..., Iterable], lab: Any, seed: int) -> list[str]:
+def check(loader: Callable[..., Iterable], lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with `loader`, in sentences; an empty list when nothing is.
 
     The loader runs in processes of its own, so that one that hangs or crashes does no harm here.
@@ -148,7 +149,7 @@ class _Seen:
     epoch: int | None = None
 
 
-def _check_on_ranks(loader: Callable[..., Iterable], lab: Any, draw: random.Random) -> list[str]:
+def _check_on_ranks(loader: Callable[..., Iterable], lab: OpenedLab, draw: random.Random) -> list[str]:
     """Run for real. What waits too long runs again at other costs, beside a loader that is known to be right."""
     sizes = Sizes(RANKS * BATCH * STEPS_AN_EPOCH - draw.randint(0, BATCH), RANKS, BATCH)
     how = {"num_samples": sizes.num_samples, "epochs": draw.randint(4, 6), "seed": draw.randrange(2**31)}
@@ -175,7 +176,7 @@ def _check_on_ranks(loader: Callable[..., Iterable], lab: Any, draw: random.Rand
     )
 
 
-def _run(loader: Callable[..., Iterable], lab: Any, sizes: Sizes, how: dict[str, Any]) -> _Seen:
+def _run(loader: Callable[..., Iterable], lab: OpenedLab, sizes: Sizes, how: dict[str, Any]) -> _Seen:
     fixed = {"ranks": RANKS, "batch": BATCH, "compare": "nothing", "source": "local", "scan": 1, "prep": "wait"}
     label = f"on {RANKS} real ranks, N={sizes.num_samples}, batch={sizes.batch}"
     try:

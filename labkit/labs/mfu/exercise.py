@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import LabkitError, shown
 from ...theory.flops import NO_ATTENTION, flops_per_token, mfu
 from ..checking import Question, ask, first_of, log_uniform
+from ..opened import OpenedLab
 
 MISTAKES = (
     "sparse peak",
@@ -192,7 +193,7 @@ def _any_case(draw: random.Random) -> Case:
     )
 
 
-def check(answers: Callable[[Case], Any], lab: Any, seed: int) -> list[str]:
+def check(answers: Callable[[Case], Any], lab: OpenedLab, seed: int) -> list[str]:
     """What is wrong with the learner's answers, for the lesson's cases and for others that are drawn.
 
     The function runs in a process of its own, so that one that hangs or crashes does no harm here.

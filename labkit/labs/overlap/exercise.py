@@ -17,8 +17,10 @@ import numpy as np
 
 from ...detect.overlap.summary import model_of, sweep_of
 from ...errors import LabkitError, shown
+from ...record.schema import Record
 from ...theory.overlap_model import MIB, Gradients, Link, Predicted, best_cap, evenly, predict
 from ..checking import CannotTell, Question, ask, log_uniform
+from ..opened import OpenedLab
 
 CLOSE = 1.05
 """Of the best step: within this the size is right."""
@@ -93,7 +95,7 @@ def _any_case(draw: random.Random) -> Case:
     return Case(name, gradients, link)
 
 
-def check(function: Callable[..., Any], lab: Any, seed: int) -> list[str]:
+def check(function: Callable[..., Any], lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with a learner's `my_bucket_mb`, in sentences; an empty list when nothing is.
 
     Raises:
@@ -140,7 +142,7 @@ def refuse(answer: Any) -> str | None:
     return None
 
 
-def _check_measured(function: Callable[..., Any], lab: Any, draw: random.Random) -> list[str]:
+def _check_measured(function: Callable[..., Any], lab: OpenedLab, draw: random.Random) -> list[str]:
     """Judge the size for gradients and a link that were measured, on two hosts with a slow link."""
     where = "on this machine's link (measured)"
     how = {"ranks": 2, "hosts": 2, "link": MEASURED_LINK, **MEASURED}
@@ -162,7 +164,7 @@ def _check_measured(function: Callable[..., Any], lab: Any, draw: random.Random)
     return _judge(beside, yours, f"by the model of this machine's link {found}")
 
 
-def _judge(record: Any, yours: float, by_the_model: str) -> list[str]:
+def _judge(record: Record, yours: float, by_the_model: str) -> list[str]:
     """The clock's word on what the model says: it agrees, it does not, or its noise leaves it open."""
     tried = sweep_of(record)
     own = next(one for one in tried if one.cap_mib == yours)

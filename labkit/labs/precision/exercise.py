@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import LabkitError
+from ...record.schema import Record
 from ..checking import log_uniform
+from ..opened import OpenedLab
 from . import SPEC
 from .mirror import Course, Drive, compare, follow
 
@@ -49,7 +51,7 @@ def drawn_drives(loop: Callable[..., Any], draw: random.Random) -> list[Drive]:
     return drives
 
 
-def check(loop: Callable[..., Any], lab: Any, seed: int) -> list[str]:
+def check(loop: Callable[..., Any], lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with `loop`, in sentences; an empty list when nothing is.
 
     The loop runs in processes of its own, so that one that hangs or crashes does no harm here.
@@ -93,7 +95,7 @@ def _misuse(course: Course) -> list[str]:
     return []
 
 
-def _step_by_step(courses: list[Course], lab: Any) -> list[str]:
+def _step_by_step(courses: list[Course], lab: OpenedLab) -> list[str]:
     for course in courses:
         text = lab.try_out(compare, course, deadline_s=DEADLINE_S)
         if text:
@@ -105,7 +107,7 @@ def _step_by_step(courses: list[Course], lab: Any) -> list[str]:
     return []
 
 
-def _beside_fp32(loop: Callable[..., Any], lab: Any, seed: int) -> list[str]:
+def _beside_fp32(loop: Callable[..., Any], lab: OpenedLab, seed: int) -> list[str]:
     try:
         record = lab.run(loop, seed=seed, deadline_s=DEADLINE_S, **CONDITIONS)
     except LabkitError as error:
@@ -117,7 +119,7 @@ def _beside_fp32(loop: Callable[..., Any], lab: Any, seed: int) -> list[str]:
     return found or _by_measures(record, lab)
 
 
-def _by_measures(record: Any, lab: Any) -> list[str]:
+def _by_measures(record: Record, lab: OpenedLab) -> list[str]:
     """What no detector asks for: that gradients are unscaled, and clipped, and that the model learns as in fp32."""
     steps = record.run.ranks[0].steps
     if not any(step.counts.get("scaler_steps") for step in steps):
@@ -131,7 +133,7 @@ def _by_measures(record: Any, lab: Any) -> list[str]:
         taken = f"{above} of {len(norms)} updates take a norm above config.clip_norm = {clip_norm:g}"
         return [f"the gradients are not clipped: {taken}"]
     measured = lab.measures(record)
-    own, fp32 = measured["final_loss"].value, measured["final_loss_fp32"].value
+    own, fp32 = float(measured["final_loss"].value), float(measured["final_loss_fp32"].value)
     first = steps[0].scalar("loss_local")
     if not first - own >= LEARNT * (first - fp32):
         return [f"the model does not learn as in fp32: its loss ends at {own:.3g}, in fp32 at {fp32:.3g}"]

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import LabkitError, shown
 from ...theory.delay import stability_limit
 from ..checking import Question, ask, log_uniform
+from ..opened import OpenedLab
 
 Case = tuple[int, float]
 """(workers W, curvature λ)."""
@@ -32,7 +33,7 @@ def drawn_cases(draw: random.Random) -> list[Case]:
     return cases + [(round(log_uniform(draw, 1, MOST_WORKERS)), log_uniform(draw, 1e-3, 1e3)) for _ in rest]
 
 
-def check(pick: Callable[..., Any], lab: Any, seed: int) -> list[str]:
+def check(pick: Callable[..., Any], lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with the learning rates that `pick` gives, in sentences; an empty list when nothing is.
 
     The function runs in a process of its own, so that one that hangs or crashes does no harm here.
@@ -101,7 +102,7 @@ def _why(answers: list[tuple[Case, float]]) -> str:
     return "; with W workers the delay τ is W - 1, and lr·λ must stay below 2·sin(π/(2(2τ+1)))"
 
 
-def _check_on_ranks(pick: Callable[..., Any], lab: Any, seed: int) -> list[str]:
+def _check_on_ranks(pick: Callable[..., Any], lab: OpenedLab, seed: int) -> list[str]:
     """Train with it. Workers are served in turn, so that a busy machine makes no gradient older than another."""
     settings = {"ranks": WORKERS, "momentum": 0.0, "steps": 60, "repeats": 0, "compare": "no", "serve": "in-turn"}
     try:
@@ -109,7 +110,8 @@ def _check_on_ranks(pick: Callable[..., Any], lab: Any, seed: int) -> list[str]:
     except LabkitError as error:
         return [f"on {WORKERS} real workers the run failed: {error}"]
     run = record.run
-    share = float(run.fact("lr", math.inf)) / _limit(WORKERS, float(run.fact("sharpness", math.nan)))
+    lr, sharpness = (float(run.fact(name, lacking)) for name, lacking in (("lr", math.inf), ("sharpness", math.nan)))  # pyright: ignore[reportArgumentType]
+    share = lr / _limit(WORKERS, sharpness)
     if not TOO_TIMID <= share < 1:
         return [f"on {WORKERS} real workers, for a curvature that was measured, you take {share:.0%} of the limit"]
     evidence = lab.judge(record)["stale-gradients"].evidence

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import LabkitError, shown
 from ..checking import Question, ask, log_uniform
+from ..opened import OpenedLab
 
 Case = tuple[int, int, float, float]
 """(gradient bytes, ranks, α in seconds, β in bytes a second)."""
@@ -28,7 +29,7 @@ def drawn_cases(draw: random.Random) -> list[Case]:
     ]
 
 
-def check(prediction: Callable[..., Any], lab: Any, seed: int) -> list[str]:
+def check(prediction: Callable[..., Any], lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with `prediction`, in sentences; an empty list when nothing is.
 
     It runs in a process of its own, so that one that hangs or crashes does no harm here.

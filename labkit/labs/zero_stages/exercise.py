@@ -13,6 +13,7 @@ from ...errors import LabkitError, shown
 from ...theory.zero import GB, STAGE_NAMES, STAGES, cheapest, state, traffic
 from ...words import plural
 from ..checking import Question, ask, first_of, log_uniform
+from ..opened import OpenedLab
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,7 @@ def _drawn(draw: random.Random, fits: int | None, near: str) -> Case:
     return Case(name=name, params=params, devices=devices, memory_gb=room + reserve, reserve_gb=reserve)
 
 
-def check(function: Callable[[Case], Any], lab: Any, seed: int) -> list[str]:
+def check(function: Callable[[Case], Any], lab: OpenedLab, seed: int) -> list[str]:
     """What is wrong with the learner's answers, and why; the cases are drawn, beside those of the lesson.
 
     The function runs in a process of its own, so that one that hangs or crashes does no harm here.
