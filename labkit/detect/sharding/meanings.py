@@ -4,9 +4,9 @@ _COMPARED = {
     "kept_after_backward": "state that is kept after a backward pass",
     "peak": "the most state that was alive at once",
     "dispatched": "what a rank handed to collectives, in the paper's unit",
-    "on_the_wire": "what a rank's host sent, in the same unit",
+    "on_the_wire": "what left a rank on the network, in the paper's unit",
     "step_time": "how long a step takes, the median",
-    "step_time_fast": "the same where no link is slow",
+    "step_time_fast": "how long a step takes where no link is slow, the median",
     "loss_gap": "how far the loss is from one process's, the most",
 }
 
