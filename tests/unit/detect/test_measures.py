@@ -1,9 +1,13 @@
 """Measures against values worked out by hand."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from torch.utils.data import DistributedSampler
 
 from labkit.detect import runs
 from labkit.detect.loss import loss_curve
@@ -12,6 +16,7 @@ from labkit.record.quantity import Quantity
 from labkit.record.schema import Event, RankLog, Run
 
 from ..builders import content_of, head, in_batches, record_of, run_of, shares, span, step
+from ..quick import quick
 
 TWO_RANKS = [
     [[[0, 1], [2, 3]], [[0, 4], [5, 5]]],  # epoch 0: rank 0, rank 1
@@ -33,6 +38,48 @@ def test_reads_count_samples_copies_and_who_read_them(ids):
     assert (found.across_ranks, found.within_ranks, found.repeats_of_shared) == (1, 1, 1)
     assert [len(keys) for keys in found.global_batches] == [4, 4]
     assert found.unique_shares.tolist() == [0.75, 0.75]
+
+
+BATCHES = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), max_size=4)
+
+
+@quick
+@given(of_ranks=st.lists(BATCHES, min_size=1, max_size=4), ids=st.booleans())
+def test_reads_are_counted_as_a_counter_counts_them(of_ranks, ids):
+    every = Counter(i for batches in of_ranks for batch in batches for i in batch)
+    assume(every)
+    own = [Counter(i for batch in batches for i in batch) for batches in of_ranks]
+    readers = {i: sum(i in one for one in own) for i in every}
+    found = seen([of_ranks], ids=ids)
+    order = sorted(every, key=None if ids else content_of)
+    assert (found.total, found.unique) == (every.total(), len(every))
+    assert found.copies[1].tolist() == [every[i] for i in order]
+    assert found.ranks_reading.tolist() == [readers[i] for i in order]
+    assert found.across_ranks == sum(readers.values()) - len(every)
+    assert found.within_ranks == sum(one.total() - len(one) for one in own)
+    assert found.repeats_of_shared == sum(every[i] - 1 for i in every if readers[i] > 1)
+    steps = max(map(len, of_ranks))
+    together = [[i for batches in of_ranks if at < len(batches) for i in batches[at]] for at in range(steps)]
+    assert found.unique_shares.tolist() == pytest.approx([len(set(batch)) / len(batch) for batch in together])
+    same = sum(all(batches[at : at + 1] == of_ranks[0][at : at + 1] for batches in of_ranks) for at in range(steps))
+    assert found.identical_steps == (same / steps if len(of_ranks) > 1 else 0)
+
+
+@quick
+@given(
+    size=st.integers(1, 40), ranks=st.integers(1, 7), batch=st.integers(1, 6), seed=st.integers(0, 99), drop=st.booleans()
+)
+def test_the_padding_is_what_torchs_sampler_repeats_and_no_more(size, ranks, batch, seed, drop):
+    how = {"num_replicas": ranks, "shuffle": True, "seed": seed, "drop_last": drop}
+    own = [list(DistributedSampler(range(size), rank=rank, **how)) for rank in range(ranks)]
+    assume(any(own))
+    found = seen([[in_batches(ids, batch) for ids in own]], dataset_size=size)
+    expected = measures.sampler_padding(size, ranks)
+    assert 0 <= expected < ranks and (size + expected) % ranks == 0
+    dropped = size % ranks if drop else 0
+    assert found.unique == size - dropped and found.total - found.unique == (0 if drop else expected)
+    assert measures.padding(found, size) == (0 if drop else expected)
+    assert measures.rank_overlap(found, size) == 0
 
 
 def test_keys_keep_the_order_of_reading_and_are_integers():

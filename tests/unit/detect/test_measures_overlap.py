@@ -1,15 +1,44 @@
 """What of a step is hidden, exposed, and neither: intervals by hand."""
 
-import random
-
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from labkit.detect import runs
 from labkit.detect.overlap import measures
 from labkit.detect.overlap.summary import overlap_measures
 from labkit.record.schema import Step
 
+from ..builders import span
 from ..detect.overlap_readings import MS, ddp_step, record, run_of, same_on, spans
+from ..quick import quick
+
+INTERVALS = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)).map(lambda two: (min(two), max(two))), max_size=6)
+"""In any order; they may overlap, touch, lie within each other, and be empty."""
+
+
+def of_bits(bits):
+    """Intervals that lie apart: stretches of ones."""
+    found = []
+    for tick in range(bits.bit_length()):
+        if bits >> tick & 1:
+            found.append((found.pop()[0] if found and found[-1][1] == tick else tick, tick + 1))
+    return found
+
+
+APART = st.integers(0, 2**14 - 1).map(of_bits)
+
+
+def ticks(intervals):
+    return {tick for start, end in intervals for tick in range(start, end)}
+
+
+def apart(intervals):
+    """Whether intervals are in order, none is empty, and no two of them touch."""
+    ends = [end for _, end in intervals]
+    later = [start for start, _ in intervals][1:]
+    return all(start < end for start, end in intervals) and all(a < b for a, b in zip(ends[:-1], later, strict=True))
 
 
 def step(*parts, length=100):
@@ -22,12 +51,31 @@ def test_a_steps_time_is_computing_exposed_and_other():
     assert found.other_ns == 30 * MS
 
 
-def test_the_part_outside_is_that_of_counting_by_the_tick():
-    rng = random.Random(4)
-    for _ in range(50):
-        comm, cover = ([tuple(sorted(rng.sample(range(40), 2))) for _ in range(rng.randint(0, 6))] for _ in range(2))
-        ticks = {t for a, b in comm for t in range(a, b)} - {t for a, b in cover for t in range(a, b)}
-        assert measures.outside_ns(measures.union_of(comm), measures.union_of(cover)) == len(ticks)
+@quick
+@given(INTERVALS)
+def test_a_union_is_the_same_time_in_intervals_that_lie_apart(intervals):
+    union = measures.union_of(intervals)
+    assert ticks(union) == ticks(intervals) and apart(union) and measures.union_of(union) == union
+    assert measures.length_ns(union) == len(ticks(intervals)) == runs.union_ns(span(*each) for each in intervals)
+
+
+@quick
+@given(APART, APART)
+def test_what_lies_outside_and_what_is_left_are_those_of_counting_by_the_tick(intervals, cover):
+    left, expected = measures.without(intervals, cover), ticks(intervals) - ticks(cover)
+    assert ticks(left) == expected and apart(left)
+    assert measures.outside_ns(intervals, cover) == measures.length_ns(left) == len(expected)
+
+
+@quick
+@given(compute=INTERVALS, comm=INTERVALS, idle=INTERVALS)
+def test_every_tick_of_a_step_is_computing_exposed_or_other(compute, comm, idle):
+    lanes = {"compute": compute, "comm": comm, "idle": idle}
+    parts = [span(*each, lane) for lane, intervals in lanes.items() for each in intervals]
+    found = measures.split(Step(0, 0, 0, 40, spans=parts))
+    busy = ticks(compute) - ticks(idle)
+    assert (found.compute_ns, found.comm_ns) == (len(busy), len(ticks(comm)))
+    assert (found.exposed_ns, found.other_ns) == (len(ticks(comm) - busy), 40 - len(busy | ticks(comm)))
 
 
 def test_of_a_step_the_rank_that_waits_for_no_other_counts():

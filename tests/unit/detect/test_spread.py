@@ -1,11 +1,17 @@
 """Noise blames nobody, and a slow rank is found, wherever and whenever it is slow."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labkit.detect.spread import median_interval, slow_ranks
 
 from ..noise import healthy, slowed
+from ..quick import quick
 
 SLOW = 1.5
 
@@ -74,3 +80,30 @@ def test_the_interval_holds_the_median_nearly_always(count):
         low, high = median_interval(rng.lognormal(0, 1, count))
         outside += not low <= 1.0 <= high
     assert outside / 100 <= max(0.05, 2 * 0.5**count) + 0.05
+
+
+NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
+
+
+@quick
+@given(values=NUMBERS, chance=st.floats(0.001, 0.5))
+def test_the_medians_interval_leaves_out_as_many_on_either_side_as_the_chance_allows_and_no_more(values, chance):
+    """By counting: the true median lies below all but k values with a chance of P(Binomial(n, 1/2) <= k)."""
+    ordered, count = sorted(values), len(values)
+    low, high = median_interval(values, chance)
+    assert low <= float(np.median(values)) <= high
+
+    def missed(left_out):
+        """The chance that the median is outside of what is left, on either side."""
+        return 2 * sum(Fraction(math.comb(count, k), 2**count) for k in range(left_out + 1))
+
+    most = max((k for k in range(count // 2) if missed(k) <= Fraction(chance)), default=0)
+    assert (low, high) == (ordered[most], ordered[count - 1 - most])
+
+
+@quick
+@given(values=NUMBERS, draw=st.randoms())
+def test_the_medians_interval_knows_no_order_of_the_values_and_turns_with_their_sign(values, draw):
+    low, high = median_interval(values)
+    assert median_interval(draw.sample(values, len(values))) == (low, high)
+    assert median_interval([-value for value in values]) == (-high, -low)

@@ -1,9 +1,8 @@
 """Ranks of one machine are compared by its clock as it is; machines by the barrier that their ranks left together."""
 
-import random
-
 import msgspec
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from physics import impossible
 
 from labkit.record import clocks
@@ -12,6 +11,7 @@ from labkit.record.schema import Event, RankLog, Run, Span, Step
 from labkit.record.store import read_record
 
 from ..builders import head, record_of
+from ..quick import quick
 
 FAR = 3_600_000_000_000
 
@@ -65,13 +65,8 @@ def test_probes_of_one_machine_name_one_clock_and_a_record_is_read_as_it_was_sta
     assert 0 < second - first < FAR, "not shifted by the exits"
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_whatever_the_machines_and_the_exits_what_could_happen_is_read_as_possible(seed):
-    """Ranks on one to three machines, whose clocks are hours apart, meet in all-reduces.
-
-    Within a machine nothing may be impossible; between machines no more than the first to leave the barrier was late.
-    """
-    draw = random.Random(seed)
+def meeting(draw) -> Run:
+    """Ranks on one to three machines, whose clocks are hours apart, meet in all-reduces."""
     machines, ranks = draw.randint(1, 3), draw.randint(2, 6)
     ahead = [draw.randrange(10**13) for _ in range(machines)]
     logs = []
@@ -86,8 +81,30 @@ def test_whatever_the_machines_and_the_exits_what_could_happen_is_read_as_possib
             steps.append(Step(number, 0, begin, end, [Span("all_reduce", "comm", begin, end)]))
         written = msgspec.structs.replace(head(rank, ranks), clock=f"of {at}", barrier_ns=exit_ns + ahead[at])
         logs.append(RankLog(written, tuple(steps)))
-    run = clocks.on_one_clock(Run("variant", tuple(logs), 1.0))
-    assert not impossible(record_of(run))
+    return Run("variant", tuple(logs), 1.0)
+
+
+@quick
+@given(draw=st.randoms())
+def test_whatever_the_machines_and_the_exits_what_could_happen_is_read_as_possible(draw):
+    """Within a machine nothing may be impossible; between machines no more than the first to leave the barrier was late."""
+    assert not impossible(record_of(clocks.on_one_clock(meeting(draw))))
+
+
+@quick
+@given(draw=st.randoms())
+def test_a_machine_is_moved_as_a_whole_and_the_first_ones_not_at_all(draw):
+    before = meeting(draw)
+    after = clocks.on_one_clock(before)
+    by: dict[str, set[int]] = {}
+    for was, now in zip(before.ranks, after.ranks, strict=True):
+        for one, other in zip(was.steps, now.steps, strict=True):
+            moved = {other.start_ns - one.start_ns, other.end_ns - one.end_ns}
+            moved |= {b.start_ns - a.start_ns for a, b in zip(one.spans, other.spans, strict=True)}
+            by[was.head.clock] = by.get(was.head.clock, set()) | moved
+    assert all(len(moved) == 1 for moved in by.values()) and by["of 0"] == {0}
+    left = {clock: min(log.head.barrier_ns for log in before.ranks if log.head.clock == clock) for clock in by}
+    assert len({left[clock] + moved.pop() for clock, moved in by.items()}) == 1, "the first exits are one instant"
 
 
 def test_the_property_can_fail():

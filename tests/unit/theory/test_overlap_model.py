@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.distributed import _compute_bucket_assignment_by_size
 
 from labkit.errors import UsageError
 from labkit.theory.overlap_model import (
@@ -16,6 +20,8 @@ from labkit.theory.overlap_model import (
     predict,
 )
 
+from ..quick import quick
+
 
 @pytest.mark.parametrize(
     ("tensors", "mib", "cap", "first", "buckets"),
@@ -26,6 +32,20 @@ def test_buckets_fill_as_torchs_do(tensors, mib, cap, first, buckets):
     sizes = np.full(tensors, mib * MIB)
     ends = bucket_ends(sizes, max(1, cap * MIB), None if first is None else first * MIB)
     assert len(ends) == buckets and ends[-1] == tensors and ends == sorted(set(ends))
+
+
+@quick
+@given(
+    sizes=st.lists(st.integers(1, 50), min_size=1, max_size=20),
+    cap=st.integers(1, 120),
+    first=st.none() | st.integers(1, 120),
+)
+def test_buckets_end_where_torch_itself_ends_them(sizes, cap, first):
+    """By the function that DistributedDataParallel calls; sizes are of float32 elements."""
+    caps = [4 * cap] if first is None else [4 * first, 4 * cap]
+    buckets, _ = _compute_bucket_assignment_by_size([torch.empty(size) for size in sizes], caps)
+    ends = bucket_ends(4 * np.array(sizes), 4 * cap, None if first is None else 4 * first)
+    assert ends == [bucket[-1] + 1 for bucket in buckets]
 
 
 def four(backward_s=0.4):

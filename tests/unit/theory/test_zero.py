@@ -3,12 +3,16 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labkit.errors import UnknownName, UsageError
 from labkit.theory.strategies import STRATEGIES, cheapest_fitting, expected_peak
 from labkit.theory.zero import (
     GB,
+    RECIPES,
     RESERVE_GB,
+    STAGES,
     cheapest,
     choices,
     fewest_ranks,
@@ -18,6 +22,10 @@ from labkit.theory.zero import (
     traffic,
     what_if,
 )
+
+from ..quick import quick
+
+PARAMS, WORLD, KEPT = st.integers(1, 10**12), st.integers(1, 10**5), st.sampled_from(sorted(RECIPES))
 
 RANKS = (1, 2, 3, 4, 5, 7, 8, 64, 1000)
 
@@ -79,6 +87,47 @@ def test_the_fewest_devices_are_the_first_number_that_fits(stage, params):
     else:
         assert state(params, found, stage, "mixed Adam").total <= 80 * GB
         assert found == 1 or state(params, found - 1, stage, "mixed Adam").total > 80 * GB
+
+
+@quick
+@given(params=PARAMS, ranks=WORLD, kept=KEPT)
+def test_each_stage_keeps_no_more_than_the_one_before_and_all_shards_together_are_one_copy(params, ranks, kept):
+    of_stages = [state(params, ranks, stage, kept) for stage in STAGES]
+    totals = [one.total for one in of_stages]
+    assert totals == sorted(totals, reverse=True)
+    assert totals[3] * ranks == pytest.approx(totals[0], rel=1e-12)
+    assert of_stages[1].optimizer_state * ranks == pytest.approx(of_stages[0].optimizer_state, rel=1e-12)
+    assert (of_stages[1].parameters, of_stages[1].gradients) == (of_stages[0].parameters, of_stages[0].gradients)
+
+
+@quick
+@given(params=PARAMS, shards=st.integers(1, 500), replicas=st.integers(1, 500), kept=KEPT)
+def test_hsdp_keeps_what_its_group_alone_would_and_sends_between_groups_an_all_reduce_of_the_shard(
+    params, shards, replicas, kept
+):
+    assert hsdp_state(params, shards * replicas, replicas, kept) == state(params, shards, 3, kept)
+    inside, between = hsdp_traffic(params, shards * replicas, replicas)
+    assert inside == traffic(params, shards, 3)
+    assert between == pytest.approx(traffic(params / shards, replicas, 0), rel=1e-12)
+
+
+@quick
+@given(params=PARAMS, memory=st.floats(1e6, 1e13), reserve=st.floats(0, 1e12), stage=st.sampled_from(STAGES), kept=KEPT)
+def test_the_fewest_devices_fit_and_one_less_does_not(params, memory, reserve, stage, kept):
+    found = fewest_ranks(params, memory, stage, kept=kept, reserve_bytes=reserve)
+    fits = [state(params, n, stage, kept).total <= memory - reserve for n in (found or 10**9, (found or 10**9) - 1 or 1)]
+    assert fits == [found is not None, found == 1]
+
+
+@quick
+@given(params=PARAMS, ranks=WORLD, memory=st.floats(1e6, 1e13), kept=KEPT)
+def test_the_cheapest_stage_fits_and_no_other_that_fits_sends_less(params, ranks, memory, kept):
+    fitting = [one for one in choices(params, ranks, memory, kept=kept) if one.state_bytes <= memory]
+    found = cheapest(params, ranks, memory, kept=kept)
+    assert (found is None) == (not fitting)
+    if found is not None:
+        assert found in fitting
+        assert all((found.sent_elements, found.stage) <= (one.sent_elements, one.stage) for one in fitting)
 
 
 def test_the_cheapest_is_the_lowest_stage_among_those_that_send_the_least():

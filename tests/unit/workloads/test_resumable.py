@@ -5,12 +5,14 @@ import random
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from labkit.errors import UsageError
 from labkit.workloads.resumable import ResumableSampler, random_state, seed_everything, set_random_state, started
 
-SIZES = [(12, 4, 2), (13, 4, 3), (10, 7, 5), (5, 5, 1), (97, 10, 4), (7, 20, 3)]
+from ..quick import quick
 
 
 def read(size, batch, ranks, *, epoch=0, consumed=0):
@@ -29,19 +31,25 @@ def merged(shares):
     return whole
 
 
-@pytest.mark.parametrize(("size", "batch", "ranks"), SIZES)
+CASES = {"size": st.integers(1, 60), "batch": st.integers(6, 20), "ranks": st.integers(1, 6)}
+
+
+@quick
+@given(**CASES)
 def test_each_sample_comes_once_an_epoch_and_shares_differ_by_one_at_most(size, batch, ranks):
     batches = read(size, batch, ranks)
     assert sorted(i for shares in batches for share in shares for i in share) == list(range(size))
     assert all(max(map(len, shares)) - min(map(len, shares)) <= 1 for shares in batches)
 
 
-@pytest.mark.parametrize(("size", "batch", "ranks"), SIZES)
+@quick
+@given(**CASES)
 def test_what_a_step_trains_on_does_not_depend_on_the_number_of_ranks(size, batch, ranks):
     assert [merged(shares) for shares in read(size, batch, ranks)] == [merged(s) for s in read(size, batch, 1)]
 
 
-@pytest.mark.parametrize(("size", "batch", "ranks"), SIZES)
+@quick
+@given(**CASES)
 def test_it_goes_on_where_it_stopped_on_another_number_of_ranks_too(size, batch, ranks):
     whole = [merged(shares) for shares in read(size, batch, 1)]
     sampler = ResumableSampler(size, batch, seed=3)
