@@ -129,6 +129,21 @@ class Capture:
     on_gpu: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Symptom:
+    """What a person sees, a row of the README's first table.
+
+    Attributes:
+        seen: as they would say it.
+        cause: what it may be.
+        variants: those that show it; none for the lab as a whole.
+    """
+
+    seen: str
+    cause: str
+    variants: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabSpec:
     """One pitfall.
@@ -158,6 +173,7 @@ class LabSpec:
         invariants: from a record to the lines that hold on every machine, in place of the statuses and exact measures.
         captures: what `labkit capture` runs of it; every variant at its defaults if empty.
         needs_gpu: what of the lab only a GPU can show, a phrase each.
+        symptoms: what people see who have this pitfall, for the README.
         simulated: what of it comes from a model and not from a run, a phrase each.
     """
 
@@ -188,6 +204,7 @@ class LabSpec:
     hosts: int = 1
     link: str = ""
     needs_gpu: tuple[str, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
     simulated: tuple[str, ...] = ()
 
     def variant(self, name: str) -> Variant:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import symptoms
 
 import labkit
 from labkit import detect, labs
@@ -80,6 +81,11 @@ def test_the_example_of_the_readme_finds_the_duplicate_data(tmp_path):
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LABKIT_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=env, check=True)
     assert "FOUND  rank-duplicates" in done.stdout
+
+
+def test_the_symptom_table_is_made_from_what_each_lab_says_of_itself():
+    assert symptoms.with_table(README) == README, "run python scripts/symptoms.py"
+    assert symptoms.with_table(README.replace("every rank reads the same data", "x")) == README
 
 
 def test_the_symptom_table_comes_first_and_sends_to_every_lab_and_to_variants_that_exist():

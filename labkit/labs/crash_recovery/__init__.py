@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...theory.departures import STATES
-from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 KILLS = ("rank", "save", "all", "node", "none")
@@ -95,6 +95,24 @@ SPEC = LabSpec(
     timed_detectors=("checkpoint-interval",),
     simulated=("the goodput of clusters, by formula and by seeded simulation",),
     needs_gpu=("random generators of GPUs, and the time that large checkpoints take",),
+    symptoms=(
+        Symptom(
+            "A rank dies, the launcher starts all again, and hours are gone",
+            "nothing was saved, or it went with the node",
+            ("broken", "local-disk"),
+        ),
+        Symptom(
+            "After a restart the loss jumps, or the run ends elsewhere than it should",
+            "weights came back; momentum, schedule, random numbers and the place in the data did not",
+            ("model-and-epoch", "light"),
+        ),
+        Symptom(
+            "After a restart one rank is right and the others are not",
+            "every rank saved to one path, and the last one won",
+            ("one-path",),
+        ),
+        Symptom("Saves take a large part of the time", "they are too frequent, or training waits for each", ("async-save",)),
+    ),
     exercise=Exercise(
         task=(
             "Complete the four methods, so that a run that is killed at any step and started again ends with the weights of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -70,6 +70,34 @@ SPEC = LabSpec(
     controls=("batch", "num_samples"),
     exact_measures=("samples_per_epoch", "unique_samples", "copies_max", "padding", "order_repeats"),
     same_bits=("broken",),
+    symptoms=(
+        Symptom(
+            "Four GPUs, and an epoch takes as long as on one; the loss falls all the same",
+            "every rank reads the same data",
+            ("broken",),
+        ),
+        Symptom(
+            "More steps an epoch than size / (batch × ranks)",
+            "each rank shuffles all of the data for itself",
+            ("overlapping",),
+        ),
+        Symptom(
+            "Every epoch brings the same batches in the same order",
+            "the sampler never hears of the next epoch",
+            ("no-set-epoch",),
+        ),
+        Symptom(
+            "An epoch is suspiciously short", "the data are sharded twice; most of them are never read", ("double-sharded",)
+        ),
+        Symptom(
+            "An epoch grows with the number of workers",
+            "every DataLoader worker yields the whole stream",
+            ("iterable-unsharded",),
+        ),
+        Symptom(
+            "Validation is better than the test set will be", "each rank splits off its own validation set", ("leaky-split",)
+        ),
+    ),
     exercise=Exercise(
         task=(
             "Write the loader of rank `rank` among `world_size` for epoch `epoch`. Together the ranks must read each sample "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -94,6 +94,24 @@ SPEC = LabSpec(
     invariants=lazy("...detect.input.measures:input_invariants", __name__),
     simulated=("the device: a step waits until compute_ms are over, so that ranks do not compete for this machine's cores",),
     needs_gpu=("copies from pinned memory", "decoding on the device"),
+    symptoms=(
+        Symptom(
+            "Between two steps nothing computes, and on one ready batch the rate jumps",
+            "each rank prepares a batch while its device waits",
+            ("broken", "workers", "cached"),
+        ),
+        Symptom(
+            "More ranks bring little, and most cores are idle",
+            "the loaders of all ranks take one lock",
+            ("locked", "thread-locked"),
+        ),
+        Symptom(
+            "One rank reads fast, many read slowly",
+            "the store that they share is at its limit",
+            ("shared-store", "shared-store-cached"),
+        ),
+        Symptom("More workers made it slower", "the data are ready in memory", ("workers-in-memory",)),
+    ),
     exercise=Exercise(
         task=(
             "Write the loader of rank `rank`: together the ranks read each sample once an epoch, and data take under 10 % "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Capture, Exercise, LabSpec, Variant, lazy, setting, source_of
+from ..spec import Capture, Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
 
 TUNED = {"batch": 4, "attention": "sdpa", "recompute": False, "data": "real", "data_wait_ms": 0.0}
 """The tuned end of the ladder; precision and compilation stay as the reader set them, for they do not pay everywhere."""
@@ -86,6 +86,19 @@ SPEC = LabSpec(
     needs_gpu=("fused attention kernels", "torch.compile where it pays", "a model of 1e9 weights", "tensor cores"),
     figures=("ladder", "flops", "published", "timeline", "loss"),
     controls=("batch", "attention", "recompute", "precision", "seq", "data_wait_ms"),
+    symptoms=(
+        Symptom(
+            "The processor is at 100 %, and few tokens come out",
+            "it moves memory, or computes what nobody needs",
+            ("broken", "busy-not-useful"),
+        ),
+        Symptom(
+            "A rate that looks too good on paper",
+            "recomputation, a sparse peak or another convention in the figure",
+            ("recomputed",),
+        ),
+        Symptom("The device idles between steps", "the input is not ready in time", ("starved",)),
+    ),
     exercise=Exercise(
         task=(
             "MFU figures as people quote them, each with one mistake: write the function that finds it from what was run, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +92,30 @@ SPEC = LabSpec(
     controls=("bucket_mb", "micro_batches", "layers", "width", "batch", "steps"),
     exact_measures=("micro_batches", "reductions", "collectives_per_reduction", "gradient_bytes", "weights_equal_on_ranks"),
     simulated=("the curve beside the bucket sweep, from a model of buckets that queue",),
+    symptoms=(
+        Symptom(
+            "Each step ends with all ranks waiting, and the network is idle before",
+            "gradients in one bucket, or reduced by hand after the backward pass",
+            ("broken", "serial"),
+        ),
+        Symptom(
+            "Accumulating four micro-batches costs four times the communication",
+            "no `no_sync`, or around the backward pass alone",
+            ("accumulate", "no-sync-backward-only"),
+        ),
+        Symptom(
+            "Ranks' weights drift apart, without an error", "`no_sync` around every micro-batch", ("no-sync-around-all",)
+        ),
+        Symptom(
+            "Hundreds of tiny collectives a step; a warning of unused parameters",
+            "a bucket for each parameter; `find_unused_parameters` without need",
+            ("per-parameter", "find-unused"),
+        ),
+        Symptom(
+            "All ranks are equally slow, and one of them is the cause",
+            "one comes late to each collective, and the others wait",
+        ),
+    ),
     exercise=Exercise(
         task=(
             "Choose the bucket size for a link. `gradients` has num_bytes and ready_s of each gradient in the order in "

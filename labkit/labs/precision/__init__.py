@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +108,23 @@ SPEC = LabSpec(
         "weights_bytes",
         "gradients_bytes",
         "weights_equal_fp32",
+    ),
+    symptoms=(
+        Symptom(
+            "A step in 16 bits is no faster than in 32",
+            "the device has no units for it, or the products are too small",
+            ("bf16-autocast",),
+        ),
+        Symptom(
+            "fp16: the loss falls slower than it should, or stands still, without an error",
+            "gradients that round to zero",
+            ("broken",),
+        ),
+        Symptom(
+            "The loss stands still, or hardly moves",
+            "weights or casts that no update reaches",
+            ("half-weights", "bf16-weights", "autocast-whole-loop"),
+        ),
     ),
     exercise=Exercise(
         task=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Capture, Exercise, LabSpec, Variant, lazy, setting, source_of
+from ..spec import Capture, Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -115,6 +115,24 @@ SPEC = LabSpec(
     captures=(Capture(name="broken", variant="broken"), Capture(name="fixed", variant="fixed")),
     needs_gpu=("what a message costs beside a gradient on a real cluster",),
     simulated=("the time of a device of one's own, and a straggler's: a rank waits in its place",),
+    symptoms=(
+        Symptom(
+            "Workers no longer wait for each other, more samples go by, and the loss swings or stands still",
+            "gradients that are older than the learning rate and momentum bear",
+            ("broken",),
+        ),
+        Symptom(
+            "Two runs with one seed give different weights",
+            "gradients applied in the order in which they arrive",
+            ("broken",),
+        ),
+        Symptom(
+            "A slow device has hardly a say in the weights, and what it says is old",
+            "nobody waits for the straggler",
+            ("async-straggler", "async-bounded"),
+        ),
+        Symptom("Every step takes as long as the slowest device's", "all wait for a straggler", ("sync-straggler",)),
+    ),
     exercise=Exercise(
         task=(
             "Pick the learning rate of `workers` asynchronous workers without momentum, where the curvature of the loss "

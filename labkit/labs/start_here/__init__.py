@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,11 @@ SPEC = LabSpec(
     invariants=lazy("...detect.survey.measures:invariants", __name__),
     needs_gpu=("tf32 products", "NCCL's link", "device memory's bandwidth"),
     simulated=("what the calculators predict for other sizes and numbers of ranks",),
+    symptoms=(
+        Symptom(
+            "A speed, and nobody can say whether it is good", "nothing to hold it against: the machine was never measured"
+        ),
+    ),
     exercise=Exercise(
         task=(
             "Predict an all-reduce from a latency and a bandwidth. Return two numbers: the seconds that a ring all-reduce "

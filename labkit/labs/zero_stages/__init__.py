@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...theory.strategies import STRATEGIES
-from ..spec import Exercise, LabSpec, Variant, lazy, setting
+from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +86,29 @@ SPEC = LabSpec(
         "initial_weights",
     ),
     simulated=("what fits on 8 to 1,024 devices of 80 GB (by formula)",),
+    symptoms=(
+        Symptom(
+            "Memory to spare, and steps that wait for weights",
+            "a stage of ZeRO higher than the memory asks for",
+            ("broken",),
+        ),
+        Symptom(
+            "A sharded model whose loss stands still", "an optimizer made before the model was sharded", ("optimizer-first",)
+        ),
+        Symptom(
+            "Clipping makes training worse on several GPUs",
+            "each rank clips by the norm of its own shard",
+            ("norm-of-shards",),
+        ),
+        Symptom(
+            "A sharded run starts worse than one process",
+            "ranks seeded apart; nobody made the weights equal",
+            ("seeds-differ",),
+        ),
+        Symptom(
+            "Stage 3 takes more memory than stage 2", "a small model, whose weights stay whole", ("deepspeed-defaults",)
+        ),
+    ),
     exercise=Exercise(
         task=(
             "For each case (parameters, devices, memory of a device, bytes a parameter) return the cheapest stage that "
