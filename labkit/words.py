@@ -9,7 +9,11 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def plural(count: float, noun: str, several: str = "") -> str:
-    """A count with its noun: "1 rank", "1,024 ranks", "0 steps". The plural takes an s unless it is given."""
+    """A count with its noun: "1 rank", "1,024 ranks", "0 steps". The plural takes an s unless it is given.
+
+    >>> plural(1, "rank"), plural(1024, "rank"), plural(2, "copy", "copies")
+    ('1 rank', '1,024 ranks', '2 copies')
+    """
     number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
     return f"{number} {noun if count == 1 else several or noun + 's'}"
 
@@ -20,6 +24,9 @@ def printable(text: str, *, keep: str = "", most: int | None = None) -> str:
     Args:
         keep: characters that stay, as a line's end in text of several lines.
         most: letters after which it is cut, with an ellipsis; whole if None.
+
+    >>> printable("a\\x1b[31mred"), printable("a long name", most=6)
+    ('a␛[31mred', 'a lon…')
     """
     if not text.isprintable():
         text = "".join(each if each.isprintable() or each in keep else _symbol(each) for each in text)
@@ -36,7 +43,11 @@ def _symbol(character: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the largest unit of which it has one: "3.09 h", "40 s", "27.8 ms"."""
+    """A time in the largest unit of which it has one: "3.09 h", "40 s", "27.8 ms".
+
+    >>> duration(11_124), duration(40), duration(0.0278)
+    ('3.09 h', '40 s', '27.8 ms')
+    """
     for unit, size in (("h", 3600.0), ("min", 60.0), ("s", 1.0)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -44,5 +55,9 @@ def duration(seconds: float) -> str:
 
 
 def short(value: float) -> str:
-    """A number with three digits or, from a thousand on, without a fraction: "0.0414", "5.74", "1,152"."""
+    """A number with three digits or, from a thousand on, without a fraction: "0.0414", "5.74", "1,152".
+
+    >>> short(0.04138), short(5.7391), short(1152.3)
+    ('0.0414', '5.74', '1,152')
+    """
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"

@@ -26,6 +26,9 @@ def cost_of(waste: float, *, num_gpus: float, hours: float, price_per_gpu_hour: 
 
     Raises:
         UsageError: a waste outside 0..1, or a negative or non-finite number.
+
+    >>> cost_of(0.75, num_gpus=64, hours=72, price_per_gpu_hour=2.5)
+    Cost(gpu_hours=3456.0, money=8640.0)
     """
     if not 0 <= waste <= 1:
         raise UsageError(f"waste is a share from 0 to 1; given {waste}")

@@ -42,6 +42,11 @@ def median_interval(values: Sequence[float] | np.ndarray, chance: float = 0.05) 
     """Where the median lies but for `chance`, by ranks in order: no distribution is assumed.
 
     All values, from the least to the greatest, where they are too few to leave any out; the chance is then 2·(1/2)^n.
+
+    >>> median_interval([3.1, 3.0, 3.2, 9.9, 3.1, 3.0, 3.3, 3.1])
+    (3.0, 9.9)
+    >>> median_interval([3.1, 3.0, 3.2, 9.9, 3.1, 3.0, 3.3, 3.1, 3.2])
+    (3.0, 3.3)
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     count = len(ordered)

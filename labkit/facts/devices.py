@@ -124,7 +124,11 @@ def devices() -> tuple[Device, ...]:
 
 
 def plain(name: str) -> str:
-    """A name reduced to what is compared: lower case, without "NVIDIA", spaces, dashes and underscores."""
+    """A name reduced to what is compared: lower case, without "NVIDIA", spaces, dashes and underscores.
+
+    >>> plain("NVIDIA H100 80GB HBM3")
+    'h10080gbhbm3'
+    """
     return re.sub(r"[\s_\-]+", "", re.sub(r"\bnvidia\b", "", name.lower()))
 
 
@@ -159,6 +163,12 @@ def device(name: str) -> Device:
 
     Raises:
         UnknownName: with the list and the nearest name. Take a listed device, or give a measured peak instead.
+
+    >>> device("NVIDIA H100 80GB HBM3").id
+    'h100-sxm'
+    >>> device("h100-smx")
+    Traceback (most recent call last):
+    labkit.facts.devices.UnknownDevice: no device 'h100-smx' in data/devices.toml. Nearest: h100-sxm...
     """
     try:
         return _by_name()[plain(name)]
@@ -177,6 +187,11 @@ def peak(of: Device | str, dtype: str, *, sparse: bool = False) -> Peak:
     Raises:
         UnknownName: dtype is not one of DTYPES, or the device is not in the table.
         UnsupportedDtype: the device has no printed figure for it; the message lists those it has.
+
+    >>> peak("h100-sxm", "bf16").label
+    'h100-sxm bf16, dense (datasheet)'
+    >>> peak("h100-sxm", "torch.bfloat16").flops / 1e12
+    989.4
     """
     one = device(of) if isinstance(of, str) else of
     short = dtype.removeprefix("torch.").lower()

@@ -19,6 +19,11 @@ class Quantity:
     """A value with its unit, its source where that differs from the record's, and its spread where it is an estimate.
 
     A float whose unit begins with "of" is a share. One that is estimated from times is made by `share`.
+
+    >>> print(Quantity(0.25, "of the data set"), Quantity(12.3456, "ms", spread=0.4), Quantity(1797, "samples"), sep="; ")
+    25.0% of the data set; 12.35 ± 0.4 ms; 1,797 samples
+    >>> print(Quantity(1.46, "of step time"))
+    not measurable here: the step times differ by more than what is measured
     """
 
     value: float | int | bool | str
@@ -65,6 +70,13 @@ def share(value: float, unit: str, source: str | None = None, *, spread: float =
         unit: what it is a share of, "of …".
         spread: half the width of where it may lie.
         why: what is said in its place where it lies outside by more than its spread, or the spread is too large.
+
+    >>> print(share(0.31, "of step time", spread=0.04))
+    31.0% ± 4.0% of step time
+    >>> print(share(1.01, "of step time"))
+    100.0% of step time
+    >>> print(share(0.31, "of step time", spread=0.5))
+    not measurable here: the step times differ by more than what is measured
     """
     room = max(spread, ROUNDING)
     if not math.isfinite(value) or spread > USEFUL or not -room <= value <= 1 + room:

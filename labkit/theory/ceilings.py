@@ -42,6 +42,9 @@ def timing(seconds: Sequence[float] | np.ndarray) -> Timing:
 
     Raises:
         UsageError: no repeat, or one that is not above 0.
+
+    >>> timing([0.3, 0.1, 0.2])
+    Timing(best_s=0.1, median_s=0.2, repeats=3)
     """
     values = _positive("the seconds of a repeat", seconds)
     if not len(values):
@@ -100,6 +103,11 @@ def fit_link(sizes: Sequence[int] | np.ndarray, seconds: Sequence[float] | np.nd
 
     Raises:
         UsageError: too few sizes, one rank, or a time that is not above 0.
+
+    >>> sizes = [1_000, 10_000, 100_000]
+    >>> fit = fit_link(sizes, [all_reduce_s(size, 4, 1e-5, 1e9) for size in sizes], 4)
+    >>> round(fit.alpha_s, 9), round(fit.bytes_per_s)
+    (1e-05, 1000000000)
     """
     if world_size < 2:
         raise UsageError(f"an all-reduce on {world_size} rank sends nothing; measure on 2 ranks or more")
@@ -130,18 +138,30 @@ def _non_negative_least_squares(columns: np.ndarray, target: np.ndarray) -> tupl
 
 
 def all_reduce_s(num_bytes: float, world_size: int, alpha_s: float, bytes_per_s: float | None) -> float:
-    """Predict the time of a ring all-reduce: 2(W-1)·α + 2(W-1)/W · n/β; a β of None costs nothing."""
+    """Predict the time of a ring all-reduce: 2(W-1)·α + 2(W-1)/W · n/β; a β of None costs nothing.
+
+    >>> all_reduce_s(100e6, 4, 10e-6, 1e9)  # 60 µs of latency, 150 ms of bytes
+    0.15006
+    """
     steps = 2 * (world_size - 1)
     return steps * alpha_s + (steps / world_size * num_bytes / bytes_per_s if bytes_per_s else 0.0)
 
 
 def crossover_bytes(world_size: int, alpha_s: float, bytes_per_s: float) -> float:
-    """The message at which latency and bandwidth cost the same: W·α·β. Smaller ones pay for steps, larger for bytes."""
+    """The message at which latency and bandwidth cost the same: W·α·β. Smaller ones pay for steps, larger for bytes.
+
+    >>> round(crossover_bytes(4, 10e-6, 1e9))
+    40000
+    """
     return world_size * alpha_s * bytes_per_s
 
 
 def ridge(flops_per_s: float, bytes_per_s: float) -> float:
-    """The arithmetic intensity, in operations a byte, above which arithmetic is the limit and below which memory is."""
+    """The arithmetic intensity, in operations a byte, above which arithmetic is the limit and below which memory is.
+
+    >>> round(ridge(989e12, 3.35e12))  # an H100 in bf16
+    295
+    """
     return flops_per_s / bytes_per_s
 
 
@@ -151,7 +171,11 @@ def attainable(intensity: float | np.ndarray, flops_per_s: float, bytes_per_s: f
 
 
 def roofline_s(flops: float, num_bytes: float, flops_per_s: float, bytes_per_s: float) -> float:
-    """The least time of a kernel: that of its arithmetic or that of its bytes, whichever is longer."""
+    """The least time of a kernel: that of its arithmetic or that of its bytes, whichever is longer.
+
+    >>> roofline_s(*matmul_work(4096, 4096, 4096, 2), 1e14, 1e12)  # arithmetic is the limit
+    0.00137438953472
+    """
     return max(flops / flops_per_s, num_bytes / bytes_per_s)
 
 

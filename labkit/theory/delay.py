@@ -35,6 +35,9 @@ def stability_limit(delay: int, momentum: float = 0.0) -> float:
 
     Raises:
         UsageError: a delay or a momentum out of range.
+
+    >>> [round(stability_limit(delay), 3) for delay in (0, 1, 3, 7)]
+    [2.0, 1.0, 0.445, 0.209]
     """
     _check(delay, momentum)
     if momentum == 0:
@@ -56,6 +59,11 @@ def delayed_descent(delay: int, rate: float, momentum: float = 0.0, *, updates: 
     """|w| by update on a quadratic with curvature 1, from w = 1 and at rest. Ends early where |w| passes 1e12.
 
     Before the first gradient has travelled, all gradients are those of the starting point.
+
+    >>> delayed_descent(0, 0.5, updates=3).tolist()
+    [1.0, 0.5, 0.25, 0.125]
+    >>> delayed_descent(1, 0.5, updates=4).tolist()
+    [1.0, 0.5, 0.0, 0.25, 0.25]
     """
     _check(delay, momentum)
     path = [1.0] * (delay + 2)
@@ -94,6 +102,9 @@ def mean_staleness(workers: int, pushes: int) -> float:
     Holds exactly where a push and the next pull are one operation, all workers pull version 0, and nobody pulls again
     once T - W pushes are in. Then a worker's staleness adds up to (its last push) - (its pushes - 1), and the W last
     pushes are one of each worker.
+
+    >>> mean_staleness(4, 400)
+    2.985
     """
     return workers - 1 - workers * (workers - 1) / (2 * pushes)
 
@@ -107,6 +118,9 @@ def staleness_by_speed(workers: int, straggler: float) -> tuple[float, float]:
     """(staleness of a usual worker, of the slow one) when one of W is `straggler` times as slow and all keep their pace.
 
     While a worker computes, the others push as often as they can: (W - 2) + 1/k times, and k·(W - 1) times.
+
+    >>> staleness_by_speed(4, 2.0)
+    (2.5, 6.0)
     """
     if workers < 2:
         return 0.0, 0.0
@@ -117,6 +131,9 @@ def throughput_ratio(workers: int, straggler: float) -> float:
     """Asynchronous over synchronous throughput when one worker of W is k times as slow: (W - 1 + 1/k) / (W/k).
 
     Computation only: what messages and the server cost comes on top.
+
+    >>> throughput_ratio(4, 4.0)  # three that need not wait for the fourth
+    3.25
     """
     return (workers - 1 + 1 / straggler) / (workers / straggler)
 

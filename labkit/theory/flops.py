@@ -181,6 +181,11 @@ def flops_per_token(
 
     Raises:
         UsageError: something that the convention needs is missing, zero, negative or not finite.
+
+    >>> round(flops_per_token(7e9, convention=NO_ATTENTION) / 1e9)
+    42
+    >>> round(flops_per_token(7e9, layers=32, hidden=4096, seq=8192) / 1e9, 1)
+    54.9
     """
 
     def need(**values: float | None) -> list[float]:
@@ -220,6 +225,9 @@ def mfu(*, tokens_per_s: float, flops_per_token: float, peak_flops: float, num_d
 
     Raises:
         UsageError: an argument is zero, negative or not finite.
+
+    >>> mfu(tokens_per_s=100_000, flops_per_token=42e9, peak_flops=1e15, num_devices=8)
+    0.525
     """
     _positive(tokens_per_s=tokens_per_s, flops_per_token=flops_per_token, peak_flops=peak_flops, num_devices=num_devices)
     return tokens_per_s * flops_per_token / (num_devices * peak_flops)

@@ -57,7 +57,13 @@ class NumberFormat:
         return 2.0**-self.significand_bits
 
     def store(self, value: float) -> Stored:
-        """What is left of a number in this format."""
+        """What is left of a number in this format.
+
+        >>> [form.store(1e-8).fate for form in FORMATS]
+        ['rounded', 'rounded', 'rounded', 'underflow']
+        >>> BF16.store(256 + 1).value  # there is no room for the last bit
+        256.0
+        """
         return _store(self, value)
 
 
@@ -103,6 +109,9 @@ def number_format(name: str) -> NumberFormat:
 
     Raises:
         UnknownName: with the valid names.
+
+    >>> number_format("fp16").largest, number_format("bf16").epsilon
+    (65504.0, 0.0078125)
     """
     for known in FORMATS:
         if known.name == name:

@@ -84,6 +84,9 @@ def bucket_ends(num_bytes: np.ndarray, cap_bytes: float, first_cap_bytes: float 
     Args:
         cap_bytes: of each bucket.
         first_cap_bytes: of the first, as torch has it (1 MiB) where no cap is given by hand; None is the same for all.
+
+    >>> bucket_ends(np.array([4, 4, 4, 4, 4]), cap_bytes=8)
+    [2, 4, 5]
     """
     ends, held, cap = [], 0, cap_bytes if first_cap_bytes is None else first_cap_bytes
     for position, size in enumerate(num_bytes, start=1):
@@ -114,7 +117,13 @@ class Predicted:
 
 
 def predict(gradients: Gradients, link: Link, cap_bytes: float, first_cap_bytes: float | None = None) -> Predicted:
-    """One step with buckets of a size."""
+    """One step with buckets of a size.
+
+    >>> gradients = evenly([1000] * 4, forward_s=0.2, backward_s=0.4)
+    >>> one, four = (predict(gradients, Link(2, 0.0, 40_000.0), cap) for cap in (4000, 1000))
+    >>> round(one.exposed_s, 3), round(four.exposed_s, 3)
+    (0.1, 0.025)
+    """
     free, spans, sizes, begin = 0.0, [], [], 0
     for end in bucket_ends(gradients.num_bytes, cap_bytes, first_cap_bytes):
         size = int(gradients.num_bytes[begin:end].sum())
@@ -138,6 +147,9 @@ def first_try_mib(total_bytes: float) -> float:
     """A bucket size to begin with, in MiB: an eighth of the gradients, but torch's default where that would be more.
 
     The last bucket is waited for as a whole, and an eighth of a large model's gradients is a gigabyte. Then measure.
+
+    >>> first_try_mib(12 * MIB), first_try_mib(14e9)
+    (1.5, 25.0)
     """
     return min(total_bytes / 8 / MIB, DEFAULT_MIB)
 

@@ -42,6 +42,9 @@ def young_interval(costs: Costs) -> float:
     """The best interval between saves to first order: √(2·C·M). Young, 1974.
 
     Within 0.5 % of the best goodput while a save takes up to a tenth of the MTBF; above that, `best_interval` counts.
+
+    >>> round(young_interval(Costs(save=60, restart=600, mtbf=6 * 3600)) / 60, 1)  # minutes
+    26.8
     """
     return math.sqrt(2 * costs.save * costs.mtbf)
 
@@ -51,6 +54,10 @@ def goodput(interval: float, costs: Costs) -> float:
 
     Args:
         interval: computation between two saves (τ), above 0.
+
+    >>> costs = Costs(save=60, restart=600, mtbf=6 * 3600)
+    >>> [round(goodput(interval, costs), 3) for interval in (300, 1610, 7200)]
+    [0.804, 0.902, 0.812]
     """
     if not (interval > 0 and math.isfinite(interval)):
         raise UsageError(f"an interval must be above 0; given {interval}")
@@ -105,12 +112,20 @@ def gpu_hours_between(interruptions: float, num_gpus: int, days: float) -> float
 
 
 def mtbf_hours(gpu_hours: float, num_gpus: int) -> float:
-    """Mean hours between failures of a job, if each of its GPUs brings its share of them."""
+    """Mean hours between failures of a job, if each of its GPUs brings its share of them.
+
+    >>> round(mtbf_hours(gpu_hours_between(419, 16_384, 54), 16_384), 1)  # the Llama 3 run
+    3.1
+    """
     return gpu_hours / num_gpus
 
 
 def interruption_probability(gpu_hours: float, num_gpus: int, hours: float) -> float:
-    """Chance that a job is interrupted at least once: 1 − e^(−GPU-hours of the job / GPU-hours between interruptions)."""
+    """Chance that a job is interrupted at least once: 1 − e^(−GPU-hours of the job / GPU-hours between interruptions).
+
+    >>> round(interruption_probability(50_000, 1024, 24), 2)
+    0.39
+    """
     return -math.expm1(-num_gpus * hours / gpu_hours)
 
 

@@ -79,7 +79,12 @@ STRATEGIES = {
 
 
 def cheapest_fitting(peak_bytes: dict[str, float], room_bytes: float, backend: str) -> str | None:
-    """The strategy that sends the least among those whose peak fits; of equals the simplest (the lowest stage)."""
+    """The strategy that sends the least among those whose peak fits; of equals the simplest (the lowest stage).
+
+    >>> peaks = {name: expected_peak(name, 1000, 100, 4) for name in ("ddp", "zero1", "fsdp2-reshard")}
+    >>> [cheapest_fitting(peaks, room_bytes, "nccl") for room_bytes in (16_000, 10_000, 6_000, 1_000)]
+    ['ddp', 'zero1', 'fsdp2-reshard', None]
+    """
     fitting = [STRATEGIES[name] for name, peak in peak_bytes.items() if peak <= room_bytes and name in STRATEGIES]
     best = min(fitting, key=lambda s: (s.units(backend), s.stage), default=None)
     return best.name if best else None

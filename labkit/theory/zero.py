@@ -82,6 +82,9 @@ def state(params: float, ranks: int, stage: int, kept: Recipe | str = "fp32 Adam
     """Bytes of state of one rank by the paper: 16Ψ, 8Ψ + 8Ψ/W, 4Ψ + 12Ψ/W and 16Ψ/W in fp32.
 
     In mixed precision 16Ψ, 4Ψ + 12Ψ/W, 2Ψ + 14Ψ/W and 16Ψ/W.
+
+    >>> [round(state(7.5e9, 64, stage, "mixed Adam").total / GB, 1) for stage in STAGES]  # figure 1 of the paper
+    [120.0, 31.4, 16.6, 1.9]
     """
     _check(params, ranks, stage)
     kept = recipe(kept) if isinstance(kept, str) else kept
@@ -94,7 +97,11 @@ def state(params: float, ranks: int, stage: int, kept: Recipe | str = "fp32 Adam
 
 
 def traffic(params: float, ranks: int, stage: int) -> float:
-    """Elements that one rank sends in a step by the paper: 2Ψ(W-1)/W, and 3Ψ(W-1)/W for stage 3."""
+    """Elements that one rank sends in a step by the paper: 2Ψ(W-1)/W, and 3Ψ(W-1)/W for stage 3.
+
+    >>> traffic(1e9, 4, 2), traffic(1e9, 4, 3)
+    (1500000000.0, 2250000000.0)
+    """
     _check(params, ranks, stage)
     return (3 if stage == 3 else 2) * params * (ranks - 1) / ranks
 
@@ -150,7 +157,11 @@ def choices(
 def cheapest(
     params: float, ranks: int, memory_bytes: float, *, kept: Recipe | str = "mixed Adam", reserve_bytes: float = 0.0
 ) -> Choice | None:
-    """The stage that fits and sends the least; of equals the lowest, which is the simplest. None where none fits."""
+    """The stage that fits and sends the least; of equals the lowest, which is the simplest. None where none fits.
+
+    >>> cheapest(7e9, 8, 80 * GB).stage, cheapest(34e9, 8, 80 * GB).stage, cheapest(72e9, 8, 80 * GB)
+    (1, 3, None)
+    """
     fitting = [c for c in choices(params, ranks, memory_bytes, kept=kept, reserve_bytes=reserve_bytes) if c.fits]
     return min(fitting, key=lambda choice: (choice.sent_elements, choice.stage), default=None)
 
@@ -158,7 +169,11 @@ def cheapest(
 def fewest_ranks(
     params: float, memory_bytes: float, stage: int = 3, *, kept: Recipe | str = "mixed Adam", reserve_bytes: float = 0.0
 ) -> int | None:
-    """How many devices it takes at the least; None where no number does."""
+    """How many devices it takes at the least; None where no number does.
+
+    >>> fewest_ranks(405e9, 80 * GB, kept="mixed Adam"), fewest_ranks(405e9, 80 * GB, kept="weights only")
+    (81, 11)
+    """
     room = memory_bytes - reserve_bytes
     parts = state(params, 1, 0, kept)
     whole = state(params, 10**12, stage, kept).total  # what stays, however many share the rest

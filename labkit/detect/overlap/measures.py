@@ -20,7 +20,11 @@ Interval = tuple[int, int]
 
 
 def union_of(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same time as disjoint intervals, in order."""
+    """The same time as disjoint intervals, in order.
+
+    >>> union_of([(5, 9), (0, 3), (2, 4)])
+    [(0, 4), (5, 9)]
+    """
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
@@ -36,7 +40,11 @@ def length_ns(intervals: Iterable[Interval]) -> int:
 
 
 def outside_ns(intervals: list[Interval], cover: list[Interval]) -> int:
-    """How much of the one lies outside the other; both disjoint and in order."""
+    """How much of the one lies outside the other; both disjoint and in order.
+
+    >>> outside_ns([(0, 10)], [(2, 4), (8, 12)])
+    6
+    """
     covered, at = 0, 0
     for start, end in intervals:
         while at < len(cover) and cover[at][1] <= start:
@@ -49,7 +57,11 @@ def outside_ns(intervals: list[Interval], cover: list[Interval]) -> int:
 
 
 def without(intervals: list[Interval], away: list[Interval]) -> list[Interval]:
-    """What is left of the one where the other is cut out; both disjoint and in order."""
+    """What is left of the one where the other is cut out; both disjoint and in order.
+
+    >>> without([(0, 10)], [(2, 4), (8, 12)])
+    [(0, 2), (4, 8)]
+    """
     left, at = [], 0
     for start, end in intervals:
         while at < len(away) and away[at][1] <= start:

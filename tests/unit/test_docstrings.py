@@ -1,0 +1,36 @@
+"""The examples in docstrings run, and say what comes out."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+import labkit
+
+PACKAGE = Path(labkit.__file__).parent
+ALL = {".".join(("labkit", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in PACKAGE.rglob("*.py")}
+WITH_EXAMPLES = sorted(name for name, path in ALL.items() if ">>>" in path.read_text())
+
+
+def failures(module) -> tuple[int, int]:
+    """(examples that fail, examples)."""
+    return tuple(doctest.testmod(module, optionflags=doctest.ELLIPSIS))
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_the_examples_of_a_module_run(name):
+    failed, tried = failures(importlib.import_module(name))
+    assert tried and not failed
+
+
+def test_formulas_words_and_quantities_have_examples():
+    formulas = {f"labkit.theory.{path.stem}" for path in (PACKAGE / "theory").glob("*.py") if path.stem != "__init__"}
+    expected = formulas - {"labkit.theory.departures"} | {"labkit.words", "labkit.record.quantity", "labkit.detect.spread"}
+    assert expected <= set(WITH_EXAMPLES)
+
+
+def test_an_example_that_lies_is_noticed(tmp_path, monkeypatch, capsys):
+    (tmp_path / "lies.py").write_text('"""\n>>> 1 + 1\n3\n"""\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert failures(importlib.import_module("lies")) == (1, 1)
