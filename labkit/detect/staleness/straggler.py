@@ -12,7 +12,7 @@ import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run, Source
-from ...words import plural
+from ..catalogue import Said, said
 from ..spread import Slow, slow_ranks
 from ..under_load import is_heavy, pressure
 from ..verdict import Verdict, answering
@@ -32,41 +32,24 @@ WAITED, NOT_WAITED = 0.5, 0.25
 ENOUGH = 12
 """Steps of each rank below which a pattern may be chance."""
 
-QUIET = "stop what else runs there, use no more ranks than cores, and run longer"
-
 
 def detect(record: Record) -> Verdict:
     """Judge the pace of the ranks of the run under study."""
     run = record.run
     if run.world_size < 2:
-        return _answer("not_applicable", cause="one rank waits for nobody", fix="run with 2 ranks or more")
+        return _answer("not_applicable", "one-rank-waits-for-nobody")
     of_run = pace(run)
     if of_run is None:
-        return _answer(
-            "not_applicable",
-            cause="the program did not time its communication",
-            fix='time it with probe.span("all_reduce", "comm"), or in the callback of the collective with probe.add_span',
-        )
+        return _answer("not_applicable", "communication-not-timed")
     worst = slow_ranks(of_run.own_s, times=SLOW * pressure(run), whole_s=of_run.whole_s)[0]
     evidence = _evidence(of_run, worst, record.link_source)
     if len(of_run.numbers) < ENOUGH:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"too few to tell a slow rank from chance: {plural(len(of_run.numbers), 'step')} of a rank",
-            fix=f"run {ENOUGH} steps or more",
-        )
+        return _answer("inconclusive", "too-few-steps-of-a-rank", evidence, steps=len(of_run.numbers), enough=ENOUGH)
     if worst.matters and not worst.by_turns:
         return _blame(of_run, worst, evidence)
     if not worst.matters and _hidden_by_load(of_run, run):
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause="more threads than cores wanted to run: that alone makes some ranks slower than others, and hides who is",
-            fix=QUIET,
-        )
-    said = "slow steps strike ranks by turns" if worst.matters else "no rank takes much longer for a step than the others"
-    return _answer("clear", evidence, cause=f"{said}, outside of the communication that was timed")
+        return _answer("inconclusive", "threads-outnumber-cores-and-hide-who-is-slow", evidence)
+    return _answer("clear", "slow-steps-strike-by-turns" if worst.matters else "no-rank-is-slow", evidence)
 
 
 def _hidden_by_load(of_run: Pace, run: Run) -> bool:
@@ -80,40 +63,27 @@ def _hidden_by_load(of_run: Pace, run: Run) -> bool:
 
 def _blame(of_run: Pace, worst: Slow, evidence: dict[str, Quantity]) -> Verdict:
     """The verdict on a rank whose slow steps cost enough to be worth a word."""
-    told = _told(of_run, worst)
-    waited = of_run.waited_of_gap(worst)
+    told, waited = _told(of_run, worst), of_run.waited_of_gap(worst)
     if waited < NOT_WAITED:
-        return _answer("clear", evidence, cause=f"{told}, and nobody waits for it")
+        return _answer("clear", "slow-rank-and-nobody-waits", evidence, told=told)
     if not worst.proven:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{told}, but not in all of them, or not for long enough: what else runs on the machine could do that",
-            fix=QUIET,
-        )
+        return _answer("inconclusive", "rank-slow-perhaps-by-chance", evidence, told=told)
     if waited < WAITED:
-        return _answer(
-            "inconclusive",
-            evidence,
-            cause=f"{told}, and they spend only part of that time in communication",
-            fix="stop what else runs there, and run longer",
-        )
-    return _answer(
-        "found",
-        evidence,
-        cause=f"{told}, and these wait for it",
-        fix="find out why it is slow (another job, heat, a worse link, more data) or take it out; give it a smaller batch; "
-        "or do not wait, at a learning rate that stale gradients bear",
-        waste=of_run.waiting(worst) * (of_run.own_s.shape[1] - 1) / of_run.own_s.shape[1],
-    )
+        return _answer("inconclusive", "slow-rank-is-waited-for-in-part", evidence, told=told)
+    ranks = of_run.own_s.shape[1]
+    waste = of_run.waiting(worst) * (ranks - 1) / ranks
+    return _answer("found", "others-wait-for-a-slow-rank", evidence, waste=waste, told=told)
 
 
-def _told(of_run: Pace, worst: Slow) -> str:
-    """Which rank takes how long, from which step on and in how many of them."""
-    begin = int(of_run.numbers[worst.begin])
-    since = f", from step {begin} on," if worst.begin > 2 and worst.share > 0.9 else ""
-    some = "" if worst.share > 0.9 else f" in {len(worst.steps)} of {plural(len(of_run.numbers), 'step')}"
-    return f"rank {worst.rank} takes {worst.times:.2g} times as long for a step as the others{since}{some}"
+def _told(of_run: Pace, worst: Slow) -> Said:
+    """Which rank takes how long, from which step on or in how many of them."""
+    rank, times = worst.rank, worst.times
+    if worst.share <= 0.9:
+        slow, steps = len(worst.steps), len(of_run.numbers)
+        return said("takes-longer-in-some-steps", rank=rank, times=times, slow=slow, steps=steps)
+    if worst.begin > 2:
+        return said("takes-longer-from-a-step-on", rank=rank, times=times, begin=int(of_run.numbers[worst.begin]))
+    return said("takes-longer", rank=rank, times=times)
 
 
 def _evidence(of_run: Pace, worst: Slow, source: Source | None) -> dict[str, Quantity]:
