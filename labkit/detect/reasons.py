@@ -5,7 +5,6 @@ from __future__ import annotations
 from .catalogue import Reason
 
 REASONS = {
-    "in-words": Reason("{cause}", "{fix}", "{script}"),
     # what follows the cause of a verdict that noise leaves open
     "other-programs-meanwhile": Reason("; other programs used {used:.1f} of {cores:plural core/cores} meanwhile"),
     # no reduction of gradients to look at

@@ -86,7 +86,7 @@ def answering(detector: str, question: str) -> Callable[..., Verdict]:
 
     def answer(
         status: Status,
-        reason: str | Mapping[str, Quantity] | None = None,
+        reason: str = "",
         evidence: Mapping[str, Quantity] | None = None,
         *,
         where: str | None = None,
@@ -94,10 +94,6 @@ def answering(detector: str, question: str) -> Callable[..., Verdict]:
         notes: tuple[Said, ...] = (),
         **numbers: Any,
     ) -> Verdict:
-        if not isinstance(reason, str):  # texts given in words, until each topic has its catalogue
-            reason, evidence = "in-words", evidence or reason
-            fix = numbers.get("fix", "")
-            numbers = {"cause": numbers.get("cause", ""), "fix": fix, "script": getattr(fix, "script", fix)}
         return Verdict(
             detector=detector,
             question=question,
@@ -111,19 +107,6 @@ def answering(detector: str, question: str) -> Callable[..., Verdict]:
         )
 
     return answer
-
-
-class _Either(str):
-    """What to do in a run of a lab, which is the text itself, and what to do in a script."""
-
-    script: str
-
-
-def either(*, lab: str, script: str) -> str:
-    """A fix that depends on who wrote the record: a lab has options and references, a script of one's own has not."""
-    text = _Either(lab)
-    text.script = script
-    return text
 
 
 class Verdicts(tuple[Verdict, ...]):

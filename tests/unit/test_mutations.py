@@ -83,7 +83,7 @@ def ask_all(folder, draw: str) -> Counter:
         return Counter({"refused": 1})
     for verdict in reading.verdicts:
         assert verdict.status in STATUSES and verdict.cause and "MemoryError" not in verdict.cause
-        found["unanswered"] += "does not go together" in verdict.cause
+        found["unanswered"] += verdict.reason.endswith("-not-go-together")
     pages = [each._repr_html_() for each in (reading.verdicts, record, *reading.tables)]
     shown = [*pages, repr(record), repr(reading.verdicts), *map(repr, reading.tables), *reading.left_out]
     report = reading.report()

@@ -38,7 +38,7 @@ def accused(found: dict[str, Verdict]) -> set[str]:
 
 def raised(found: dict[str, Verdict]) -> list[str]:
     """Answers that a detector did not give itself: it raised, and the asking said so."""
-    return [f"{name}: {verdict.cause}" for name, verdict in found.items() if "does not go together" in verdict.cause]
+    return [f"{name}: {verdict.cause}" for name, verdict in found.items() if verdict.reason.endswith("-not-go-together")]
 
 
 @each_kind

@@ -28,13 +28,17 @@ def places(reason: Reason) -> set[str]:
 
 
 def answers(tree: ast.AST) -> list[tuple[str, set[str] | None]]:
-    """(reason key, names of the numbers given; None where they are not all written out) of each answer in a module."""
+    """(reason key, names of the numbers given; None where they are not all written out) of each text used in a module."""
     found = []
     for call in ast.walk(tree):
-        if not isinstance(call, ast.Call) or len(call.args) < 2:
+        if not isinstance(call, ast.Call) or not call.args:
             continue
-        status, key = call.args[0], call.args[1]
-        if not isinstance(status, ast.Constant) or status.value not in STATUSES:
+        first, *more = call.args
+        if isinstance(call.func, ast.Name) and call.func.id == "said":
+            key = first
+        elif more and isinstance(first, ast.Constant) and first.value in STATUSES:
+            key = more[0]
+        else:
             continue
         given = {word.arg for word in call.keywords}
         names = None if None in given else {str(name) for name in given} - PARTS
@@ -62,6 +66,8 @@ def test_a_wrong_answer_is_seen():
     assert wrong_answers(ast.parse('_answer("found", "no-such-key", evidence)'))
     assert wrong_answers(ast.parse('_answer("found", "checkpoint-lost-with-its-node", evidence, where=where)'))
     assert wrong_answers(ast.parse('_answer("clear", "no-step-skipped" if one else "no-such-key", evidence)'))
+    assert wrong_answers(ast.parse('said("how-stale", mean=1.5)'))
+    assert not wrong_answers(ast.parse('said("how-stale", mean=1.5, most=3)'))
     assert not wrong_answers(ast.parse('_answer("found", "checkpoint-lost-with-its-node", evidence, ranks=[1])'))
 
 
@@ -72,8 +78,8 @@ def test_each_text_is_used():
 
 
 def test_a_key_stands_in_one_catalogue(monkeypatch):
-    monkeypatch.setitem(labkit.detect.crash.reasons.REASONS, "in-words", Reason("another"))
-    with pytest.raises(ValueError, match="in-words"):
+    monkeypatch.setitem(labkit.detect.crash.reasons.REASONS, "own-names", Reason("another"))
+    with pytest.raises(ValueError, match="own-names"):
         texts.catalogue.__wrapped__()
 
 

@@ -4,17 +4,17 @@ from labkit.detect.verdict import Verdict, Verdicts, answering
 from labkit.record.quantity import Quantity
 
 
-def verdict(status, detector="coverage", **texts) -> Verdict:
-    return answering(detector, "Is all read?")(status, **texts)
+def verdict(status, reason="", evidence=None, *, detector="coverage", **parts) -> Verdict:
+    return answering(detector, "Is all read?")(status, reason, evidence, **parts)
 
 
 def test_a_verdict_reads_as_text_with_all_that_it_has():
     evidence = {"missing_samples": Quantity(3, "samples")}
-    found = verdict("found", evidence=evidence, cause="a cause", fix="a fix", where="x.py:1", waste=0.75)
+    found = verdict("found", "no-saves-recorded", evidence, where="x.py:1", waste=0.75)
     assert str(found).splitlines() == [
         "FOUND  coverage: Is all read?",
-        "  a cause",
-        "  Fix: a fix",
+        "  the program recorded no saves",
+        "  Fix: record each with probe.event('save', of_step=…, path=…)",
         "  Where: x.py:1",
         "  Waste: 75% of device time",
         "  missing samples: 3 samples",
@@ -38,7 +38,7 @@ def test_the_headline_is_the_first_that_found_something_or_could_not_tell(status
 
 
 def test_verdicts_are_had_by_position_and_by_name():
-    verdicts = Verdicts([verdict("clear"), verdict("found", "order")])
+    verdicts = Verdicts([verdict("clear"), verdict("found", detector="order")])
     assert verdicts["order"] is verdicts[1] is verdicts[-1]
     with pytest.raises(KeyError, match="no verdict of 'cost'; there are: coverage, order"):
         verdicts["cost"]
