@@ -143,6 +143,11 @@ RESUME_DEPARTS = {
         "the loss departs from the uninterrupted run's at step {step}, at once: {states:and} did not come back",
         _RESTORE_THESE,
     ),
+    "states-lost-and-departs-after-one-step": Reason(
+        "the loss departs from the uninterrupted run's at step {step}, one step after the resume: {states:and} did not come "
+        "back",
+        _RESTORE_THESE,
+    ),
     "states-lost-and-departs-later": Reason(
         "the loss departs from the uninterrupted run's at step {step}, {later:plural step/steps} after the resume: "
         "{states:and} did not come back",

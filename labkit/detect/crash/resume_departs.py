@@ -36,6 +36,18 @@ ROUNDING = 1e-4
 FORGOTTEN = 0.5
 """Share of what was learnt that the loss falls back by, from which on no random numbers explain it."""
 
+LATER = 2
+"""Steps after a resume from which on a departure is later than the first update."""
+
+DEPARTS = {  # by whether states are known to be lost, and by how many steps after the resume the losses depart
+    (True, 0): "states-lost-and-departs-at-once",
+    (True, 1): "states-lost-and-departs-after-one-step",
+    (True, LATER): "states-lost-and-departs-later",
+    (False, 0): "departs-at-once",
+    (False, 1): "departs-after-one-step",
+    (False, LATER): "departs-later",
+}
+
 
 def detect(record: Record) -> Verdict:
     """Compare states across the resume, and losses with the uninterrupted run's."""
@@ -66,17 +78,9 @@ def _departs(run: Run, begun: int, step: int, missing: list[str], evidence: dict
         begun = max((at for at in _resumes(run) if at <= step), default=begun)
     if step < begun:
         return _answer("inconclusive", "program-does-not-repeat-itself", evidence, step=step)
-    where, later = _where(run), step - begun
-    if missing and later == 0:
-        return _answer("found", "states-lost-and-departs-at-once", evidence, where=where, step=step, states=missing)
-    if missing:
-        key = "states-lost-and-departs-later"
-        return _answer("found", key, evidence, where=where, step=step, later=later, states=missing)
-    if later == 0:
-        return _answer("found", "departs-at-once", evidence, where=where, step=step)
-    if later == 1:
-        return _answer("found", "departs-after-one-step", evidence, where=where, step=step)
-    return _answer("found", "departs-later", evidence, where=where, step=step, later=later)
+    later = step - begun
+    numbers = {"step": step} | ({"later": later} if later >= LATER else {}) | ({"states": missing} if missing else {})
+    return _answer("found", DEPARTS[bool(missing), min(later, LATER)], evidence, where=_where(run), **numbers)
 
 
 def _resumes(run: Run) -> list[int]:

@@ -12,8 +12,13 @@ from ..crash_records import Attempt, crash_record, run_of_attempts, saved_and_re
 
 def judged(name, run, reference=None):
     verdict = detector(name)(crash_record(run, reference))
-    assert verdict.status == "clear" or verdict.fix
+    assert verdict.cause and (verdict.status == "clear" or verdict.fix)
     return verdict
+
+
+def answer(name, run, reference=None):
+    verdict = judged(name, run, reference)
+    return verdict.status, verdict.reason
 
 
 # lost-work
@@ -21,27 +26,32 @@ def judged(name, run, reference=None):
 
 def test_steps_that_were_never_saved_are_found():
     verdict = judged("lost-work", run_of_attempts(Attempt(0, 13), Attempt(0, 20, killed=None)))
-    assert verdict.status == "found" and verdict.waste == pytest.approx(13 / 33)
-    assert "back to step 0: 13 steps" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("found", "nothing-was-saved") and verdict.waste == pytest.approx(13 / 33)
+    assert verdict.numbers == {"resumed_at": 0, "lost": 13}
+    assert verdict.cause == "the crash sent the run back to step 0: 13 steps done again, for nothing had been saved"
 
 
 def test_a_checkpoint_that_was_not_used_is_found():
     run = run_of_attempts(Attempt(0, 13, saves=(5, 10)), Attempt(5, 20, found=5, killed=None))
-    assert "a checkpoint of 10 steps was complete" in judged("lost-work", run).cause
+    verdict = judged("lost-work", run)
+    assert verdict.reason == "newest-checkpoint-not-used" and verdict.numbers == {"saved": 10, "resumed_at": 5}
 
 
 def test_steps_since_the_newest_checkpoint_are_no_fault():
     verdict = judged("lost-work", saved_and_resumed())
-    assert verdict.status == "clear" and verdict.evidence["lost_steps"].value == 3
+    assert (verdict.status, verdict.reason) == ("clear", "back-to-the-newest-checkpoint")
+    assert verdict.numbers["lost"] == verdict.evidence["lost_steps"].value == 3
 
 
 def test_a_crash_before_the_first_checkpoint_tells_nothing():
     run = run_of_attempts(Attempt(0, 3, found=0), Attempt(0, 20, saves=(5, 10), found=0, killed=None))
-    assert judged("lost-work", run).status == "inconclusive"
+    assert answer("lost-work", run) == ("inconclusive", "crash-before-the-first-checkpoint")
 
 
 def test_without_a_crash_nothing_was_lost():
-    assert judged("lost-work", uninterrupted()).status == "not_applicable"
+    assert answer("lost-work", uninterrupted()) == ("not_applicable", "never-crashed")
+    ended_at_once = msgspec.structs.replace(uninterrupted(), attempts=2)
+    assert answer("lost-work", ended_at_once) == ("not_applicable", "no-step-after-the-crash")
 
 
 # resume-departs
@@ -51,10 +61,44 @@ def departing(step):
     return lambda rank, number: 2.0 / (1 + number) + (0.01 if number >= step else 0.0)
 
 
-@pytest.mark.parametrize(("step", "why"), [(10, "random numbers"), (11, "optimizer"), (14, "schedule")])
-def test_when_it_departs_says_what_may_be_missing(step, why):
+@pytest.mark.parametrize(
+    ("step", "reason"), [(10, "departs-at-once"), (11, "departs-after-one-step"), (14, "departs-later")]
+)
+def test_when_it_departs_says_what_may_be_missing(step, reason):
     verdict = judged("resume-departs", saved_and_resumed(loss=departing(step)), uninterrupted(weights="v"))
-    assert verdict.status == "found" and why in verdict.cause and verdict.evidence["departs_at"].value == step
+    assert (verdict.status, verdict.reason) == ("found", reason) and verdict.evidence["departs_at"].value == step
+    assert verdict.numbers["step"] == step
+
+
+def test_a_departure_is_counted_from_the_resume_before_it():
+    run = run_of_attempts(
+        Attempt(0, 8, saves=(5,)),
+        Attempt(5, 13, saves=(5, 10), found=5, loss=departing(8)),
+        Attempt(10, 20, found=10, killed=None, loss=departing(8)),
+    )
+    verdict = judged("resume-departs", run, uninterrupted(weights="v"))
+    assert verdict.reason == "departs-later" and verdict.numbers == {"step": 8, "later": 3}
+    assert "at step 8, 3 steps after the resume: a later update is another" in verdict.cause
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (10, "states-lost-and-departs-at-once"),
+        (11, "states-lost-and-departs-after-one-step"),
+        (12, "states-lost-and-departs-later"),
+    ],
+)
+def test_states_that_are_lost_are_named_with_when_it_departs(step, reason):
+    run = run_of_attempts(
+        Attempt(0, 13, saves=(5, 10), states={"optimizer": "o", "scheduler": "s"}),
+        Attempt(10, 20, killed=None, resumed_states={"optimizer": "x", "scheduler": "y"}, loss=departing(step)),
+    )
+    verdict = judged("resume-departs", run, uninterrupted())
+    assert (verdict.status, verdict.reason) == ("found", reason)
+    assert verdict.numbers["states"] == ["optimizer", "scheduler"] and verdict.numbers.get("later", 2) == 2
+    assert "optimizer and scheduler did not come back" in verdict.cause
+    assert verdict.fix.startswith("save and restore optimizer and scheduler;")
 
 
 def test_hashes_of_states_name_what_is_missing_with_and_without_a_reference():
@@ -62,8 +106,15 @@ def test_hashes_of_states_name_what_is_missing_with_and_without_a_reference():
         Attempt(0, 13, saves=(5, 10), states={"model": "m", "optimizer": "o"}),
         Attempt(10, 20, killed=None, resumed_states={"model": "m", "optimizer": "x"}, loss=departing(11)),
     )
-    assert "optimizer did not come back" in judged("resume-departs", run, uninterrupted()).cause
-    assert "after the resume optimizer is not what was saved" in judged("resume-departs", run).cause
+    beside, alone = judged("resume-departs", run, uninterrupted()), judged("resume-departs", run)
+    assert (beside.reason, beside.numbers["states"]) == ("states-lost-and-departs-after-one-step", ["optimizer"])
+    assert (alone.status, alone.reason, alone.numbers["states"]) == ("found", "states-are-not-as-saved", ["optimizer"])
+
+
+def test_states_that_came_back_are_clear_without_a_reference():
+    states = {"model": "m", "optimizer": "o"}
+    run = run_of_attempts(Attempt(0, 13, saves=(5, 10), states=states), Attempt(10, 20, killed=None, resumed_states=states))
+    assert answer("resume-departs", run) == ("clear", "states-are-as-saved")
 
 
 def test_a_state_that_has_not_shown_yet_is_found_all_the_same():
@@ -71,28 +122,32 @@ def test_a_state_that_has_not_shown_yet_is_found_all_the_same():
         Attempt(0, 13, saves=(10,), states={"scheduler": "s"}),
         Attempt(10, 20, killed=None, resumed_states={"scheduler": "x"}),
     )
-    assert "will show later" in judged("resume-departs", run, uninterrupted()).cause
+    verdict = judged("resume-departs", run, uninterrupted())
+    assert (verdict.reason, verdict.numbers) == ("states-lost-and-not-yet-seen", {"states": ["scheduler"]})
 
 
 def test_equal_losses_and_other_weights_are_found():
-    assert "last update" in judged("resume-departs", saved_and_resumed(), uninterrupted(weights="v")).cause
+    found = answer("resume-departs", saved_and_resumed(), uninterrupted(weights="v"))
+    assert found == ("found", "last-update-departs")
 
 
 def test_to_the_bit_is_clear_from_a_checkpoint_and_from_scratch():
     scratch = run_of_attempts(Attempt(0, 13), Attempt(0, 20, killed=None))
-    for run in (saved_and_resumed(), scratch):
-        assert judged("resume-departs", run, uninterrupted()).status == "clear"
+    assert answer("resume-departs", saved_and_resumed(), uninterrupted()) == ("clear", "resumed-to-the-bit")
+    assert answer("resume-departs", scratch, uninterrupted()) == ("clear", "began-again-and-repeats")
 
 
 def test_a_program_that_does_not_repeat_itself_cannot_be_judged():
     verdict = judged("resume-departs", saved_and_resumed(loss=departing(4)), uninterrupted())
-    assert verdict.status == "inconclusive" and "from step 4 on, before the crash" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("inconclusive", "program-does-not-repeat-itself")
+    assert verdict.numbers == {"step": 4}
 
 
 def test_without_reference_and_hashes_it_says_what_to_add():
     verdict = judged("resume-departs", saved_and_resumed())
-    assert verdict.status == "not_applicable" and "'uninterrupted'" in verdict.fix
-    assert judged("resume-departs", uninterrupted(), uninterrupted()).status == "not_applicable"
+    assert (verdict.status, verdict.reason) == ("not_applicable", "no-uninterrupted-run")
+    assert f"'{resume_departs.REFERENCE}'" in verdict.fix, "the role that a record names it by"
+    assert answer("resume-departs", uninterrupted(), uninterrupted()) == ("not_applicable", "never-resumed")
 
 
 def on_other_ranks(gap, from_step=10, *, ranks=3, states=None, saved=None, **facts):
@@ -123,14 +178,31 @@ def test_on_another_number_of_ranks_neither_rounding_nor_other_random_numbers_ar
     record = on_other_ranks(gap, ranks=ranks, **({} if draws is None else {"rank_draws": draws}))
     verdict = resume_departs.detect(record)
     assert verdict.status == status
-    assert (verdict.status == "inconclusive") == ("dropout" in verdict.fix)
+    said = {
+        "clear": "losses-agree-but-for-rounding",
+        "found": "losses-differ-by-more-than-rounding",
+        "inconclusive": "random-numbers-may-explain-it",
+    }
+    assert verdict.reason == said[status] and (verdict.numbers["before"], verdict.numbers["ranks"]) == (2, ranks)
+    assert verdict.cause.startswith(f"on 2 ranks and on {ranks} the losses ")
+
+
+def test_on_another_number_of_ranks_runs_without_a_step_in_common_are_not_compared():
+    record = on_other_ranks(0.0)
+    steps = tuple(msgspec.structs.replace(step, step=step.step + 100) for step in record.run.ranks[0].steps)
+    ranks = tuple(msgspec.structs.replace(log, steps=steps) for log in record.run.ranks)
+    apart = {**record.runs, "variant": msgspec.structs.replace(record.run, ranks=ranks)}
+    verdict = resume_departs.detect(msgspec.structs.replace(record, runs=apart))
+    assert (verdict.status, verdict.reason) == ("not_applicable", "no-step-in-common")
 
 
 def test_on_another_number_of_ranks_a_state_that_all_ranks_share_is_to_come_back():
     saved = {"model": "m10", "optimizer": "o10"}
     lost = on_other_ranks(1e-2, saved=saved, states={"model": "m10", "optimizer": "new"}, rank_draws=True)
     verdict = resume_departs.detect(lost)
-    assert verdict.status == "found" and verdict.evidence["states_not_restored"].value == "optimizer"
+    assert (verdict.status, verdict.reason) == ("found", "shared-states-lost")
+    assert verdict.numbers == {"states": ["optimizer"], "ranks": 3}
+    assert verdict.evidence["states_not_restored"].value == "optimizer"
     kept = on_other_ranks(1e-2, saved=saved, states=saved, rank_draws=True)
     assert resume_departs.detect(kept).status == "inconclusive"
     assert resume_departs.detect(on_other_ranks(0.0, saved=saved, states=saved, rank_draws=True)).status == "clear"
@@ -144,20 +216,24 @@ def on_one_path(digests):
 
 
 def test_different_state_on_one_path_is_found_and_equal_or_untold_state_is_not():
-    assert judged("single-path", on_one_path(("a", "b"))).status == "found"
-    assert judged("single-path", on_one_path(("a", "a"))).status == "inconclusive"
-    assert judged("single-path", on_one_path(("", ""))).status == "inconclusive"
+    found = judged("single-path", on_one_path(("a", "b")))
+    assert (found.status, found.reason, found.numbers) == ("found", "ranks-overwrite-each-other", {"writers": 2})
+    assert answer("single-path", on_one_path(("a", "a"))) == ("inconclusive", "equal-content-to-one-path")
+    untold = judged("single-path", on_one_path(("", "")))
+    assert (untold.status, untold.reason) == ("inconclusive", "contents-not-recorded")
+    assert untold.numbers == {"writers": 2, "path": "one"}
 
 
 def test_checkpoints_that_are_written_together_or_apart_are_clear():
-    assert judged("single-path", saved_and_resumed()).status == "clear"
-    assert judged("single-path", saved_and_resumed(paths=("a", "b"), alone=True, digests=("x", "y"))).status == "clear"
+    assert answer("single-path", saved_and_resumed()) == ("clear", "no-path-shared")
+    apart = saved_and_resumed(paths=("a", "b"), alone=True, digests=("x", "y"))
+    assert answer("single-path", apart) == ("clear", "no-path-shared")
 
 
 def test_one_rank_or_no_save_has_nothing_to_judge():
     alone = run_of_attempts(Attempt(0, 10, saves=(5,), alone=True, killed=None), ranks=1)
-    assert judged("single-path", alone).status == "not_applicable"
-    assert judged("single-path", uninterrupted()).status == "not_applicable"
+    assert answer("single-path", alone) == ("not_applicable", "one-rank-shares-no-path")
+    assert answer("single-path", uninterrupted()) == ("not_applicable", "no-saves-to-compare")
 
 
 # local-disk
@@ -170,15 +246,18 @@ def on_local_disks(found, had, fault="kill"):
 
 
 def test_what_went_with_its_node_is_found_and_what_did_not_is_not_proof():
-    assert judged("local-disk", on_local_disks(0, (0, 5), "lose-node")).status == "found"
-    assert judged("local-disk", on_local_disks(5, (5, 5))).status == "inconclusive"
-    assert judged("local-disk", on_local_disks(5, (5, 5), "lose-node")).status == "clear"
+    found = judged("local-disk", on_local_disks(0, (0, 5), "lose-node"))
+    assert (found.status, found.reason) == ("found", "checkpoint-lost-with-its-node") and found.numbers == {"ranks": [0]}
+    assert answer("local-disk", on_local_disks(5, (5, 5))) == ("inconclusive", "paths-apart-and-no-node-lost")
+    clear = on_local_disks(5, (5, 5), "lose-node")
+    assert answer("local-disk", clear) == ("clear", "every-rank-found-its-checkpoint")
 
 
 def test_shared_storage_is_clear_after_a_restart_and_says_nothing_before_one():
-    assert judged("local-disk", saved_and_resumed()).status == "clear"
-    assert judged("local-disk", run_of_attempts(Attempt(0, 8, saves=(5,), killed=None))).status == "inconclusive"
-    assert judged("local-disk", uninterrupted()).status == "not_applicable"
+    assert answer("local-disk", saved_and_resumed()) == ("clear", "every-rank-found-its-checkpoint")
+    before = run_of_attempts(Attempt(0, 8, saves=(5,), killed=None))
+    assert answer("local-disk", before) == ("inconclusive", "no-restart-after-a-save")
+    assert answer("local-disk", uninterrupted()) == ("not_applicable", "no-saves-recorded")
 
 
 # checkpoint-interval
@@ -195,15 +274,17 @@ def saving(every, *, stall_s=0.004, mtbf_s=0.0, steps=60):
 def test_youngs_interval_is_clear_and_far_ones_are_found():
     """A save of 4 ms and a failure every 4.5 s ask for one every 190 ms: 19 steps."""
     assert young_interval(Costs(save=0.004, restart=0, mtbf=4.5)) == pytest.approx(0.19, abs=0.001)
-    assert judged("checkpoint-interval", saving(19, mtbf_s=4.5)).status == "clear"
+    assert answer("checkpoint-interval", saving(19, mtbf_s=4.5)) == ("clear", "no-interval-much-better")
     often = judged("checkpoint-interval", saving(1, mtbf_s=4.5))
-    assert often.status == "found" and "too often" in often.cause and "every 0.19 s" in often.fix
+    assert (often.status, often.reason) == ("found", "saves-too-often") and "every 0.19 s" in often.fix
+    assert often.numbers["interval"] == pytest.approx(0.01) and often.numbers["better"] == pytest.approx(0.19, abs=0.001)
     seldom = judged("checkpoint-interval", saving(200, mtbf_s=4.5, steps=800))
-    assert seldom.status == "found" and "too seldom" in seldom.cause and seldom.waste > 0.1
+    assert (seldom.status, seldom.reason) == ("found", "saves-too-seldom")
+    assert seldom.waste == seldom.numbers["gain"] > 0.1
 
 
 def test_without_a_mean_time_between_failures_no_interval_is_right_or_wrong():
-    assert judged("checkpoint-interval", saving(1)).status == "inconclusive"
+    assert answer("checkpoint-interval", saving(1)) == ("inconclusive", "time-between-failures-not-known")
 
 
 def test_costs_that_vary_hide_the_best_interval():
@@ -211,9 +292,10 @@ def test_costs_that_vary_hide_the_best_interval():
     events = [msgspec.structs.replace(e, fields={**e.fields, "stall_s": 0.0005 if i % 2 else 0.012})
               for i, e in enumerate(run.ranks[0].events)]  # fmt: skip
     ranks = tuple(msgspec.structs.replace(log, events=tuple(events)) for log in run.ranks)
-    assert judged("checkpoint-interval", msgspec.structs.replace(run, ranks=ranks)).status == "inconclusive"
+    varying = msgspec.structs.replace(run, ranks=ranks)
+    assert answer("checkpoint-interval", varying) == ("inconclusive", "cost-of-a-save-varies")
 
 
 def test_few_saves_or_none_are_not_judged():
-    assert judged("checkpoint-interval", saving(30, mtbf_s=5, steps=30)).status == "inconclusive"
-    assert judged("checkpoint-interval", uninterrupted()).status == "not_applicable"
+    assert answer("checkpoint-interval", saving(30, mtbf_s=5, steps=30)) == ("inconclusive", "too-few-saves")
+    assert answer("checkpoint-interval", uninterrupted()) == ("not_applicable", "no-save-timed")
