@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from labkit import detect
+from labkit.detect.catalogue import said
 from labkit.errors import UnknownName
 from labkit.record.schema import Seen
 
@@ -112,7 +113,7 @@ def test_a_sampler_with_more_ranks_than_samples_repeats_and_is_clear():
 def test_one_filled_batch_is_left_open(ranks):
     reading = readings.filled_from_the_start(ranks * 8 - 5, ranks, 8)
     verdict = ask("rank-duplicates", reading, dataset_size=ranks * 8 - 5)
-    assert (verdict.status, "one step" in verdict.cause) == ("inconclusive", True)
+    assert (verdict.status, verdict.reason, verdict.numbers) == ("inconclusive", "one-filled-step", {"repeated": 5})
 
 
 @over_ranks
@@ -206,11 +207,15 @@ def test_identical_ranks_waste_all_but_one():
 
 
 def test_the_cause_tells_identical_ranks_from_own_orders_and_from_overlap():
-    causes = [
-        ask("rank-duplicates", how(200, 4, 10), dataset_size=200).cause
+    identical, own, overlap = (
+        ask("rank-duplicates", how(200, 4, 10), dataset_size=200)
         for how in (readings.identical, readings.own_shuffles, readings.overlapping_shards)
-    ]
-    assert ["do the work of one" in causes[0], "4.0 times the data set" in causes[1], "overlap" in causes[2]] == [True] * 3
+    )
+    assert (identical.reason, identical.numbers) == ("ranks-identical", {"ranks": 4})
+    assert (own.reason, own.numbers) == ("each-rank-reads-all", {"ranks": 4, "times": 4.0})
+    read = overlap.evidence["samples_per_epoch"].value
+    assert overlap.reason == "shares-overlap" and overlap.numbers == {"shared": 48, "share": 48 / read}
+    assert "do the work of one" in identical.cause and "4.0 times the data set" in own.cause
 
 
 # Does one rank read a sample several times in an epoch?
@@ -225,7 +230,7 @@ def test_workers_that_each_read_it_all_are_found(how, workers, ranks, ids):
         reading = how(size, ranks, 8, workers=workers)
         verdict = ask("worker-duplicates", reading, ids=ids, dataset_size=size, workers=workers)
         assert (verdict.status, verdict.waste) == ("found", 1 - 1 / workers)
-        assert f"{workers} times" in verdict.cause and f"its {workers} workers" in verdict.cause
+        assert (verdict.reason, verdict.numbers) == ("each-worker-yields-all", {"times": workers})
 
 
 @by_ids_and_by_content
@@ -260,13 +265,14 @@ def test_one_batch_read_at_every_step_is_named_as_what_it_is(steps, ranks, ids):
     reading = [[share[:1] * steps for share in readings.fixed(97, ranks, 8)[0]]]
     verdict = ask("worker-duplicates", reading, ids=ids, dataset_size=97)
     assert (verdict.status, verdict.waste) == ("found", 1 - 1 / steps)
-    assert f"{steps} steps reads the same 8 samples" in verdict.cause and "next(iter(loader))" in verdict.fix
+    assert (verdict.reason, verdict.numbers) == ("one-batch-again-and-again", {"steps": steps, "samples": 8})
+    assert verdict.cause == f"every one of {steps} steps reads the same 8 samples"
 
 
 def test_two_steps_or_batches_in_which_one_sample_differs_are_not_one_batch():
     batch = list(range(8))
     for reading in ([batch] * 2, [batch, batch, [*batch[:7], 9]]):
-        assert "the same 8 samples" not in ask("worker-duplicates", [[reading]], dataset_size=97).cause
+        assert ask("worker-duplicates", [[reading]], dataset_size=97).reason != "one-batch-again-and-again"
 
 
 def test_a_few_equal_samples_among_many_are_clear():
@@ -327,6 +333,7 @@ def test_a_tail_of_a_whole_global_batch_is_too_much_to_be_dropped():
 
 def test_double_sharding_names_its_share():
     verdict = ask("coverage", readings.double_sharded(64, 4, 4), dataset_size=64)
+    assert (verdict.reason, verdict.numbers) == ("sharded-twice", {"read": 16, "samples": 64, "ranks": 4})
     assert "16 samples of 64, about 1/4" in verdict.cause
     assert (verdict.evidence["coverage"].value, verdict.evidence["missing_samples"].value) == (0.25, 48)
 
@@ -339,7 +346,7 @@ def test_coverage_of_a_part_of_an_epoch_is_open_unless_all_was_read():
 
 def test_epochs_without_a_batch_are_found():
     verdict = ask("coverage", [[[], []]], dataset_size=9)
-    assert verdict.status == "found" and "drop_last" in verdict.fix
+    assert (verdict.status, verdict.reason) == ("found", "nothing-is-read") and "drop_last" in verdict.fix
 
 
 @by_ids_and_by_content
@@ -347,7 +354,8 @@ def test_what_the_first_epoch_leaves_out_and_a_later_one_reads_is_a_curriculum(i
     order = shuffled(200, 3)
     reading = [[in_batches(order[rank:part:2], 8) for rank in range(2)] for part in (100, 150, 200)]
     verdict = ask("coverage", reading, ids=ids, dataset_size=200)
-    assert verdict.status == "clear" and "epoch 2 reads every sample" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("clear", "read-whole-later")
+    assert verdict.numbers == {"epoch": 0, "missing": 100, "whole": 2}
     assert ask("coverage", reading[:2], ids=ids, dataset_size=200).status == "found"
 
 
@@ -361,9 +369,9 @@ def test_batches_of_as_many_tokens_as_fit_may_drop_one_a_rank_too():
 
 def test_coverage_needs_samples_and_the_size_of_the_data():
     verdicts = [ask("coverage", readings.fixed(97, 2, 8)), ask("coverage", [[[], []]], complete=False, dataset_size=9)]
-    assert [(v.status, "size" in v.cause, "which samples" in v.cause) for v in verdicts] == [
-        ("not_applicable", True, False),
-        ("not_applicable", False, True),
+    assert [(v.status, v.reason) for v in verdicts] == [
+        ("not_applicable", "dataset-size-not-recorded"),
+        ("not_applicable", "reads-not-recorded"),
     ]
 
 
@@ -377,7 +385,9 @@ def test_some_ranks_that_read_the_same_are_found_and_named(ids):
         return [own[0], own[1], own[2], own[2]]
 
     verdict = ask("rank-duplicates", [two_of_four(0), two_of_four(1)], ids=ids, dataset_size=200)
-    assert verdict.status == "found" and "ranks 2 and 3 read the same" in verdict.cause and "parallelism" in verdict.fix
+    assert (verdict.status, verdict.reason) == ("found", "some-ranks-identical")
+    assert verdict.numbers == {"groups": [said("these-ranks", ranks=[2, 3])]}
+    assert verdict.cause.startswith("ranks 2 and 3 read the same samples in the same order, at every step: ")
 
 
 def test_ranks_that_read_equal_copies_in_stored_order_are_not_called_the_same():
@@ -419,8 +429,8 @@ def test_one_rank_that_repeats_its_order_is_found():
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_no_shuffle_is_told_from_a_sampler_that_never_hears_of_the_epoch(ranks):
     """The padding at the end of an unshuffled share does not hide that it ascends."""
-    assert "does not shuffle" in ask("order", readings.in_stored_order(97, ranks, 8)).cause
-    assert "never hears" in ask("order", readings.same_order(97, ranks, 8)).cause
+    assert ask("order", readings.in_stored_order(97, ranks, 8)).reason == "not-shuffled"
+    assert ask("order", readings.same_order(97, ranks, 8)).reason == "second-epoch-repeats-order"
 
 
 def test_an_equal_order_of_few_samples_may_be_an_accident():
@@ -432,18 +442,23 @@ def test_an_equal_order_of_few_samples_may_be_an_accident():
 def test_shares_that_change_hands_do_not_make_a_new_order(ids):
     (first, _), swapped = readings.same_order(97, 2, 8), readings.same_order(97, 2, 8)[0][::-1]
     verdict = ask("order", [first, swapped], ids=ids)
-    assert verdict.status == "found" and "global batches" in verdict.cause and "set_epoch" in verdict.fix
+    assert (verdict.status, verdict.reason) == ("found", "second-epoch-repeats-global-batches")
 
 
 def test_epochs_that_repeat_later_are_found_and_named():
     (first, second) = readings.fixed(97, 2, 8)
     verdict = ask("order", [first, second, second, second])
-    assert verdict.status == "found" and "epoch 2 repeats epoch 1's order" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("found", "order-repeats")
+    assert verdict.numbers == {"first": said("epoch-number", epoch=1), "second": said("epoch-number", epoch=2)}
+    assert verdict.cause == (
+        "epoch 2 repeats epoch 1's order exactly: the sampler never hears which epoch it is, in 2 of 3 epochs that have one "
+        "before them"
+    )
 
 
 def test_an_epoch_of_one_step_shows_that_its_order_repeats_and_not_that_it_matters():
     verdict = ask("order", readings.same_order(64, 2, 32))
-    assert (verdict.status, "one step" in verdict.cause) == ("inconclusive", True)
+    assert (verdict.status, verdict.reason) == ("inconclusive", "epoch-is-one-step")
     assert ask("order", readings.fixed(64, 2, 32)).status == "clear"
 
 
@@ -526,7 +541,7 @@ def test_nothing_is_clear_by_hashes_of_what_changes_each_time_that_it_is_read(na
     times = iter(range(10**6))
     verdict = ask(name, how(97, 2, 8), ids=False, content=lambda i: content_of(next(times)), dataset_size=97,
                   validation=[[1, 2, 3], [4, 5]])  # fmt: skip
-    assert verdict.status == "inconclusive" and "ids" in verdict.fix
+    assert verdict.status == "inconclusive" and verdict.reason in ("contents-change", "no-sample-comes-again")
     assert ask(name, how(97, 2, 8), validation=[[1], [2]], dataset_size=97).status != "inconclusive", "ids decide"
 
 
@@ -534,8 +549,9 @@ def test_a_leak_by_indices_that_overlap_is_not_laid_to_the_seed():
     reading = readings.fixed(97, 2, 8)
     for validation in ([range(90, 110)] * 2, [range(90, 110, 2), range(91, 110, 2)]):
         verdict = ask("validation-leak", reading, validation=[list(one) for one in validation], dataset_size=97)
-        assert verdict.status == "found" and "indices overlap" in verdict.fix and "seed" not in verdict.fix
-    assert "seed + rank" in detect.detector("validation-leak")(leaky_run(97, 2, leaky=True)).fix
+        assert (verdict.status, verdict.reason) == ("found", "split-overlaps") and "seed" not in verdict.fix
+    seeded = detect.detector("validation-leak")(leaky_run(97, 2, leaky=True))
+    assert seeded.reason == "split-differs-by-rank" and "seed + rank" in seeded.fix
 
 
 def test_no_leak_in_a_part_of_an_epoch_says_nothing():

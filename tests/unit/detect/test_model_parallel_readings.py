@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from labkit import detect
+from labkit.detect.catalogue import said
 
 from ..builders import in_batches, record_of, run_of, shares, shuffled
 
@@ -40,17 +41,28 @@ def test_ranks_of_one_model_read_the_same_and_that_is_right(ids, groups):
 @by_ids_and_by_content
 def test_a_rank_that_reads_other_samples_than_its_group_is_named(ids):
     verdict = ask("rank-duplicates", epochs_of(4, (0, 0, 1, 2)), (0, 0, 1, 1), ids=ids)
-    assert verdict.status == "found" and "rank 3 does not read what the other ranks of data_rank 1 read" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("found", "rank-off-its-group")
+    assert verdict.numbers == {"rank": 3, "group": 1} and not verdict.notes
+
+
+def test_a_rank_that_leaves_its_group_later_is_named_with_the_epoch():
+    reading = [epochs_of(4, (0, 0, 1, 1))[0], epochs_of(4, (0, 0, 1, 2))[1]]
+    verdict = ask("rank-duplicates", reading, (0, 0, 1, 1))
+    assert verdict.evidence["begins_in_epoch"].value == 1 and verdict.notes == (said("from-epoch-on", epoch=1),)
+    assert verdict.cause == (
+        "rank 3 does not read what the other ranks of data_rank 1 read, though they hold one model together, from epoch 1 on"
+    )
 
 
 @by_ids_and_by_content
 def test_groups_that_read_the_same_are_still_found(ids):
     verdict = ask("rank-duplicates", epochs_of(2, (0, 0, 0, 0)), (0, 0, 1, 1), ids=ids)
-    assert verdict.status == "found" and "the same samples in the same order" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("found", "ranks-identical") and verdict.numbers == {"ranks": 2}
     three = ask("rank-duplicates", epochs_of(2, (0, 0, 1, 1, 0, 0)), (0, 0, 1, 1, 2, 2), ids=ids)
-    assert three.status == "found" and "ranks 0 and 4 read" in three.cause, "by the first rank of each"
+    assert (three.status, three.reason) == ("found", "some-ranks-identical")
+    assert three.numbers["groups"] == [said("these-ranks", ranks=[0, 4])], "by the first rank of each"
 
 
 def test_where_all_ranks_hold_one_model_there_is_nobody_to_repeat():
     verdict = ask("rank-duplicates", epochs_of(1, (0, 0)), (0, 0))
-    assert verdict.status == "not_applicable" and "one share of the data" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("not_applicable", "all-ranks-share-one-share")

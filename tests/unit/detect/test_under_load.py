@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from labkit import detect
+from labkit.detect.catalogue import said
 from labkit.detect.under_load import hindered, uneven
 from labkit.record.load import Load
 from labkit.record.schema import Record
@@ -59,7 +60,9 @@ def test_what_is_found_is_not_clear_with_other_programs_beside_it_and_they_are_s
         assert verdict.status in ("found", "inconclusive")
         if busy.run.load is not None and busy.run.load.matters:
             assert verdict.evidence["other_programs"].value == f"{during:.1f} of 2"
-            assert (f"other programs used {during:.1f} of 2 cores" in verdict.cause) == (verdict.status == "inconclusive")
+            note = said("other-programs-meanwhile", used=during, cores=2)
+            assert (note in verdict.notes) == (verdict.status == "inconclusive")
+            assert (f"; other programs used {during:.1f} of 2 cores meanwhile" in verdict.cause) == (note in verdict.notes)
 
 
 @pytest.mark.parametrize("name", ["cross-process-lock", "saturated-store", "needless-workers", "utilisation"])
@@ -71,7 +74,8 @@ def test_a_run_that_others_hindered_is_not_held_against_one_that_they_did_not(na
 def test_a_script_without_work_has_no_input_that_starves():
     """It computes 0.03 ms a batch: that it waits for data most of the time is all that it does."""
     verdict = detect.ask("starved-input", input_record(steady(5, 0.03)))
-    assert verdict.status == "inconclusive" and "0.03 ms" in verdict.cause and "trains" in verdict.fix
+    assert (verdict.status, verdict.reason) == ("inconclusive", "next-to-nothing-computed")
+    assert verdict.numbers == {"compute_ms": pytest.approx(0.03)}
 
 
 def test_a_program_that_calls_its_fetches_otherwise_is_judged_as_well():
