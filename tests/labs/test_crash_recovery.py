@@ -249,7 +249,8 @@ def test_on_another_number_of_ranks_other_random_numbers_are_no_accusation_and_a
     assert statuses(record)["resume-departs"] == "inconclusive"
     lost = run("fixed", ranks=2, resume_ranks=after, kill_step=11, leave_out="optimizer")
     verdict = LAB.judge(lost)["resume-departs"]
-    assert verdict.status == "found" and "optimizer" in verdict.cause
+    assert (verdict.status, verdict.reason) == ("found", "shared-states-lost")
+    assert verdict.numbers["states"] == ["optimizer"]
 
 
 # wrong use

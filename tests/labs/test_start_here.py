@@ -140,7 +140,7 @@ def undropped(opened):
 def test_one_rank_has_no_link_and_says_why(alone):
     assert values(alone) == {}
     verdict = LAB.judge(alone)["link-fit"]
-    assert verdict.status == "not_applicable" and "one rank" in verdict.cause and "--ranks 2" in verdict.fix
+    assert (verdict.status, verdict.reason) == ("not_applicable", "one-rank-has-no-link") and "--ranks 2" in verdict.fix
     with pytest.raises(UsageError, match="no link to draw"):
         LAB.figure("link", alone)
 
