@@ -75,6 +75,19 @@ class Mutation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnALink:
+    """A run over an emulated link, whose part in a record is simulated.
+
+    Attributes:
+        how: small settings.
+        simulated: measures that the link has a part in.
+    """
+
+    how: Mapping[str, Any]
+    simulated: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabCase:
     """One lab.
 
@@ -87,6 +100,8 @@ class LabCase:
         rows: by variant; of a survey, the one row is called "survey".
         every: cells that hold for each variant that has none of its own.
         any_program: detectors of this lab that can answer for programs of other labs too: anything but `found`.
+        on_a_link: of a lab of several ranks, what an emulated link makes of it.
+        guess_settled_by_figure: whether the deck settles the guess with a figure, so that no sentence holds its number.
         own_script: detectors for which the code under "Your own script" in the lesson is enough by itself.
     """
 
@@ -99,3 +114,5 @@ class LabCase:
     every: Mapping[str, Cell] = field(default_factory=dict)
     any_program: tuple[str, ...] = ()
     own_script: tuple[str, ...] = ()
+    on_a_link: OnALink | None = None
+    guess_settled_by_figure: bool = False

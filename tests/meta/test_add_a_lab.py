@@ -13,12 +13,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "add-a-lab.md").read_text()
 FILES = dict(re.findall(r"\*\*`([^`]+)`\*\*\n\n```python\n(.*?)```", PAGE, re.DOTALL))
 NAME, SLUG = "trains_apart", "trains-apart"
-TESTS = [f"tests/{name}.py" for name in ("labs/test_" + NAME, "labs/test_verdict_matrix", "unit/labs/test_lab_base")]
-TESTS += ["tests/meta/test_structure.py"]
+TESTS = [
+    *(f"tests/labs/test_{name}.py" for name in (NAME, "verdict_matrix", "emulated_links")),
+    *(f"tests/unit/{name}.py" for name in ("labs/test_lab_base", "detect/test_meanings", "detect/test_catalogue")),
+    *(f"tests/meta/test_{name}.py" for name in ("structure", "vocabulary")),
+]
 HELD = " or ".join(
     [
         *("a_row", "is_asked_by_a_lab", "fixed_has_no_fault", "against_the_layers", "detectors_that_exist"),
-        *("has_broken_first", "its_own_name", "stay_small"),
+        *("has_broken_first", "its_own_name", "stay_small", "puts_first", "every_lab_of_several", "is_in_the_vocabulary"),
+        "test_catalogue",
     ]
 )
 """Tests that look at all labs and detectors at once."""
@@ -28,12 +32,13 @@ pytestmark = pytest.mark.ranks
 
 def built(folder: Path) -> Path:
     """A copy of the package and of what tests labs, with the page's files added; none takes the place of another."""
-    for name in ("labkit", "data", "tests/labs", "tests/unit/labs"):
+    for name in ("labkit", "data", "tests/labs", "tests/unit", "scripts", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "tests/conftest.py", "tests/physics.py", "tests/said.py", "tests/laid_out.py"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "tests/meta").mkdir()
-    shutil.copy(ROOT / "tests/meta/test_structure.py", folder / "tests/meta")
+    for name in ("test_structure", "test_vocabulary"):
+        shutil.copy(ROOT / f"tests/meta/{name}.py", folder / "tests/meta")
     for name, text in FILES.items():
         path = folder / name
         assert not path.exists(), f"{name} is a file of the project already"

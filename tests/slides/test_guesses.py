@@ -5,10 +5,9 @@ import re
 
 import build_decks
 import pytest
+from lab_cases import of_lesson
 
 NOTEBOOKS = build_decks.HERE.parent / "notebooks"
-BY_FIGURE = {"00_start_here", "02_mfu", "03_duplicate_data"}
-"""Decks that settle the guess with a figure; the number is not in a line."""
 
 
 def revealed_by(notebook: str) -> set[str]:
@@ -25,13 +24,14 @@ def said_in_a_line(deck: str) -> set[str]:
 
 
 LESSONS = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+IN_A_LINE = [name for name in LESSONS if not of_lesson(name).guess_settled_by_figure]
 
 
 def test_each_lesson_settles_its_guess_with_one_measure():
     assert LESSONS
-    assert all(len(revealed_by(name)) == 1 for name in LESSONS if name not in BY_FIGURE), list(map(revealed_by, LESSONS))
+    assert {name: len(revealed_by(name)) for name in IN_A_LINE} == dict.fromkeys(IN_A_LINE, 1)
 
 
-@pytest.mark.parametrize("name", [name for name in LESSONS if name not in BY_FIGURE])
+@pytest.mark.parametrize("name", IN_A_LINE)
 def test_the_deck_settles_the_guess_with_the_measure_of_the_notebook(name):
     assert revealed_by(name) <= said_in_a_line(name)

@@ -1,6 +1,6 @@
 """What the tests know of lab 08, crash-recovery."""
 
-from lab_case import F, LabCase, Mutation, also, clear, row
+from lab_case import F, LabCase, Mutation, OnALink, also, clear, row
 
 
 def says(text):
@@ -35,4 +35,8 @@ CASE = LabCase(
         "async-save": row("right: saved while training goes on", **clear("lost-work", "resume-departs", "single-path")),
         "fixed": row("right", **clear("lost-work", "resume-departs", "single-path", "local-disk")),
     },
+    on_a_link=OnALink(
+        how={"num_samples": 301, "global_batch": 50, "epochs": 3},
+        simulated=("goodput", "restart_s", "time_between", "time_lost", "time_restarting", "time_saving"),
+    ),
 )

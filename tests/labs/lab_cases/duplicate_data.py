@@ -1,6 +1,6 @@
 """What the tests know of lab 03, duplicate-data."""
 
-from lab_case import READS, F, LabCase, Mutation, also, clear, may, row
+from lab_case import READS, F, LabCase, Mutation, OnALink, also, clear, may, row
 
 
 def says(text):
@@ -40,4 +40,6 @@ CASE = LabCase(
     },
     any_program=("coverage", "order", "rank-duplicates", "validation-leak", "worker-duplicates"),
     own_script=("coverage", "order", "rank-duplicates", "worker-duplicates"),
+    on_a_link=OnALink(how={"num_samples": 301, "batch": 16}, simulated=("comm_share",)),
+    guess_settled_by_figure=True,
 )

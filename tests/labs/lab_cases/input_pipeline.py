@@ -1,6 +1,6 @@
 """What the tests know of lab 07, input-pipeline."""
 
-from lab_case import ONE_BATCH, READS, Cell, F, LabCase, Mutation, also, clear, may, row
+from lab_case import ONE_BATCH, READS, Cell, F, LabCase, Mutation, OnALink, also, clear, may, row
 
 
 def says(text):
@@ -62,4 +62,8 @@ CASE = LabCase(
     },
     any_program=("starved-input",),
     own_script=("starved-input",),
+    on_a_link=OnALink(
+        how={"num_samples": 66, "batch": 8, "prep_ms": 4.0, "compute_ms": 1.0, "scan": 1},
+        simulated=("data_share", "data_time", "dummy_batch_ratio", "first_batch_of_epoch", "samples_per_s"),
+    ),
 )

@@ -39,4 +39,5 @@ CASE = LabCase(
         "busy-not-useful": row(busy_not_useful=F, utilisation=F),
         "fixed": row("right", **clear("utilisation", "busy-not-useful"), flop_convention=FUSED),
     },
+    guess_settled_by_figure=True,
 )

@@ -1,6 +1,6 @@
 """What the tests know of lab 05, overlap."""
 
-from lab_case import F, LabCase, Mutation, also, clear, may, row
+from lab_case import F, LabCase, Mutation, OnALink, also, clear, may, row
 
 
 def says(text):
@@ -56,4 +56,19 @@ CASE = LabCase(
     },
     every={"link-fit": may("a shaped link lets the first bytes of a burst pass at once, so it follows no single line")},
     any_program=("exposed-communication", "late-rank"),
+    on_a_link=OnALink(
+        how={"layers": 4, "width": 64, "batch": 64, "steps": 5},
+        simulated=(
+            "collectives_sum",
+            "collectives_union",
+            "communication_alone",
+            "exposed",
+            "exposed_share",
+            "hidden",
+            "hidden_by_sum_which_lies",
+            "hidden_by_union",
+            "hidden_give_or_take",
+            "step_time",
+        ),
+    ),
 )

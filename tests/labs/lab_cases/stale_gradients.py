@@ -1,6 +1,6 @@
 """What the tests know of lab 04, stale-gradients."""
 
-from lab_case import F, LabCase, Mutation, also, clear, row
+from lab_case import F, LabCase, Mutation, OnALink, also, clear, row
 
 
 def says(text):
@@ -36,4 +36,5 @@ CASE = LabCase(
     },
     any_program=("straggler",),
     own_script=("stale-gradients",),
+    on_a_link=OnALink(how={"steps": 12, "step_ms": 1.0, "repeats": 0, "compare": "no"}, simulated=("samples_per_s",)),
 )

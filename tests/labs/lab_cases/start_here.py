@@ -1,6 +1,6 @@
 """What the tests know of lab 00, start-here."""
 
-from lab_case import LabCase, Mutation, may, row
+from lab_case import LabCase, Mutation, OnALink, may, row
 
 
 def says(text):
@@ -27,4 +27,9 @@ CASE = LabCase(
         )
     },
     any_program=("link-fit",),
+    on_a_link=OnALink(
+        how={"budget_s": 0.5, "launches": 2, "max_message_mib": 1, "parts": "link", "keep": "no"},
+        simulated=("link_bandwidth", "link_latency", "link_residual_max"),
+    ),
+    guess_settled_by_figure=True,
 )

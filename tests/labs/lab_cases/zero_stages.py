@@ -1,6 +1,6 @@
 """What the tests know of lab 06, zero-stages."""
 
-from lab_case import F, LabCase, Mutation, clear, may, row
+from lab_case import F, LabCase, Mutation, OnALink, clear, may, row
 
 STRATEGY = "a strategy to be compared, right or wrong by the memory and the link that it is used with"
 DEARER = may("a strategy that sends more than one that fits is found where the link makes it wait")
@@ -49,4 +49,5 @@ CASE = LabCase(
         "fixed": row("right", **clear("wrong-stage", "optimizer-before-sharding", "unequal-init")),
     },
     own_script=("optimizer-before-sharding", "per-rank-norm", "unequal-init"),
+    on_a_link=OnALink(how={"layers": 1, "hidden": 24, "steps": 6}, simulated=("step_time",)),
 )
