@@ -16,6 +16,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
 import labkit
+from labkit.detect.meanings import meaning_of
 from labkit.errors import UsageError
 from labkit.record.schema import Record
 from labkit.view.picture import Picture
@@ -126,3 +127,8 @@ def two_values(record: Record) -> list[str]:
             if same_unit and quantity.value != other.value:
                 found.append(f"{name} is {other} in {where} and {quantity} in {verdict.detector}")
     return found
+
+
+def unmeant(record: Record) -> list[str]:
+    """Measures of a record that nobody says in words what they are."""
+    return [name for name in labkit.lab(record.lab).measures(record) if not meaning_of(name)]

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from ..errors import UsageError
 from ..theory.formats import FORMATS, FP32, Stored
 from . import palette
-from .cards import _box, escape
+from .cards import box, escape
 
 PARTS = (("sign", palette.PURPLE, "s"), ("exponent", palette.ORANGE, "e"), ("significand", palette.BLUE, "f"))
 """Part of a number, its colour, and the letter above its bits."""
@@ -68,7 +68,7 @@ class Bits:
             for title in ("", _legend(), "value stored", "relative error", "what became of it")
         )
         rows = "".join(_row(name, kept) for name, kept in self.stored.items())
-        return _box(
+        return box(
             f"<strong>{escape(repr(self.value))}, bit by bit</strong>"
             f"<div style='overflow-x:auto'><table style='margin:.3em 0'><tr>{head}</tr>{rows}</table></div>"
             "<div style='font-size:85%;opacity:.8'>computed: to nearest, ties to even · a grey dot is a bit that fp32 has "

@@ -13,13 +13,13 @@ from ..errors import UnknownName, UsageError
 from ..record.baseline import Baseline
 from ..theory.ceilings import all_reduce_s, crossover_bytes, matmul_work, ridge, roofline_s
 from ..words import plural
-from .cards import _SMALL, _box, escape
+from .cards import SMALL, box, escape
 
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
-_WIDE = {"description_width": "9em"}
+WIDE = {"description_width": "9em"}
 
 
-class _Calculator:
+class Calculator:
     """Controls, and an answer that follows them."""
 
     def __init__(self, baseline: Baseline, controls: dict[str, Any], given: dict[str, Any]) -> None:
@@ -53,7 +53,7 @@ class _Calculator:
 
     def _repr_html_(self) -> str:
         source = f"simulated: a model, with ceilings {self.baseline.label()}"
-        return _box(f"{escape(self.answer())}<div style='{_SMALL}'>{escape(source)}</div>")
+        return box(f"{escape(self.answer())}<div style='{SMALL}'>{escape(source)}</div>")
 
     def _ipython_display_(self) -> None:
         """The answer as text, which stays without a kernel and follows the controls under it, which do not stay."""
@@ -65,7 +65,7 @@ class _Calculator:
         display({**data, "text/plain": "Controls of the calculator: they need a running kernel."}, raw=True)
 
 
-class RooflineCalculator(_Calculator):
+class RooflineCalculator(Calculator):
     """How long a product [M,K] × [K,N] takes at the least here, and what limits it.
 
     Args:
@@ -75,10 +75,10 @@ class RooflineCalculator(_Calculator):
 
     def __init__(self, baseline: Baseline, **given: Any) -> None:
         def entry(name: str, value: int) -> Any:
-            return widgets.BoundedIntText(value=value, min=1, max=10**6, description=name, style=_WIDE)
+            return widgets.BoundedIntText(value=value, min=1, max=10**6, description=name, style=WIDE)
 
         controls = {"m": entry("M", 16), "n": entry("N", 4096), "k": entry("K", 4096), "batch": entry("batch", 1)}
-        controls["dtype"] = widgets.Dropdown(options=list(baseline.matmul_flops_per_s), description="dtype", style=_WIDE)
+        controls["dtype"] = widgets.Dropdown(options=list(baseline.matmul_flops_per_s), description="dtype", style=WIDE)
         super().__init__(baseline, controls, given)
 
     def answer(self) -> str:
@@ -94,7 +94,7 @@ class RooflineCalculator(_Calculator):
         )
 
 
-class LinkCalculator(_Calculator):
+class LinkCalculator(Calculator):
     """How long a ring all-reduce takes by α and β, on more ranks than were measured too.
 
     Args:
@@ -109,8 +109,8 @@ class LinkCalculator(_Calculator):
         if baseline.link_alpha_s is None or baseline.link_bytes_per_s is None:
             raise UsageError("this baseline has no link: it was measured on one rank; run the survey on 2 or more")
         controls: dict[str, Any] = {
-            "megabytes": widgets.BoundedFloatText(value=100.0, min=1e-6, max=1e9, description="MB", style=_WIDE),
-            "ranks": widgets.BoundedIntText(value=8, min=2, max=65536, description="ranks", style=_WIDE),
+            "megabytes": widgets.BoundedFloatText(value=100.0, min=1e-6, max=1e9, description="MB", style=WIDE),
+            "ranks": widgets.BoundedIntText(value=8, min=2, max=65536, description="ranks", style=WIDE),
         }
         super().__init__(baseline, controls, given)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BOX = (
     "border:1px solid #8888;border-left:6px solid {colour};border-radius:4px;padding:.6em .9em;margin:.5em 0;max-width:62em"
 )
-_SMALL = "font-size:85%;opacity:.8"
+SMALL = "font-size:85%;opacity:.8"
 _CHIP = "background:{colour};color:white;border-radius:3px;padding:.1em .5em;font-weight:bold;white-space:nowrap"
 
 
@@ -36,7 +36,8 @@ def chip(status: str, word: str = "") -> str:
     return f'<span style="{_CHIP.format(colour=colour)}">{mark} {word or status.replace("_", " ")}</span>'
 
 
-def _box(body: str, colour: str = palette.GREY) -> str:
+def box(body: str, colour: str = palette.GREY) -> str:
+    """HTML in a frame, as all cards have it."""
     return f'<div style="{_BOX.format(colour=colour)}">{body}</div>'
 
 
@@ -48,7 +49,7 @@ def _quantities(values: Mapping[str, Quantity]) -> str:
         + "</td></tr>"
         for name, quantity in values.items()
     )
-    return f'<table style="margin:.3em 0;{_SMALL}">{rows}</table>'
+    return f'<table style="margin:.3em 0;{SMALL}">{rows}</table>'
 
 
 def verdict_card(verdict: Verdict) -> str:
@@ -63,8 +64,8 @@ def verdict_card(verdict: Verdict) -> str:
     if verdict.waste is not None:
         parts.append(f"<div><strong>Waste:</strong> {verdict.waste:.1%} of device time</div>")
     if verdict.evidence:
-        parts.append(f"<details><summary style='{_SMALL}'>evidence</summary>{_quantities(verdict.evidence)}</details>")
-    return _box("".join(parts), palette.STATUS_COLOUR[verdict.status])
+        parts.append(f"<details><summary style='{SMALL}'>evidence</summary>{_quantities(verdict.evidence)}</details>")
+    return box("".join(parts), palette.STATUS_COLOUR[verdict.status])
 
 
 def verdicts_card(verdicts: Verdicts) -> str:
@@ -72,29 +73,29 @@ def verdicts_card(verdicts: Verdicts) -> str:
     found = "".join(verdict_card(verdict) for verdict in verdicts.found)
     rest = "".join(
         f"<div style='margin:.25em 0'>{chip(v.status)} {escape(v.question)} "
-        f"<span style='{_SMALL}'>{escape(sentence(v.cause))}"
+        f"<span style='{SMALL}'>{escape(sentence(v.cause))}"
         + (f" To know: {escape(sentence(v.fix))}" if v.fix and v.status in ("inconclusive", "not_applicable") else "")
         + "</span></div>"
         for v in verdicts.shown
         if v.status != "found"
     )
     if verdicts.folded:
-        rest += f"<div style='margin:.25em 0;{_SMALL}'>{escape(sentence(verdicts.closing()))}</div>"
-    return found + (_box(rest) if rest else "")
+        rest += f"<div style='margin:.25em 0;{SMALL}'>{escape(sentence(verdicts.closing()))}</div>"
+    return found + (box(rest) if rest else "")
 
 
 def record_card(record: Record) -> str:
     """What ran, and with what provenance."""
     run = record.run
     settings = ", ".join(f"{name} {value}" for name, value in record.config.items())
-    return _box(
+    return box(
         f"<div><strong>{escape(record.title)}</strong>: {run.ranks_said}, {run.steps_said}, "
-        f"{run.wall_s:.2f} s</div><div style='{_SMALL}'>{escape(settings)}</div>"
-        f"<div style='{_SMALL}'>{escape(record.provenance.label())}</div>"
-        + (f"<div style='{_SMALL}'>{escape(record.ended_early)}</div>" if record.ended_early else "")
-        + (f"<div style='{_SMALL}'>{escape(record.baseline_doubts)}</div>" if record.baseline_doubts else "")
-        + (f"<div style='{_SMALL}'>{escape(record.network.made)}</div>" if record.network else "")
-        + (f"<div style='{_SMALL}'>{escape(record.storage.made)}</div>" if record.storage else "")
+        f"{run.wall_s:.2f} s</div><div style='{SMALL}'>{escape(settings)}</div>"
+        f"<div style='{SMALL}'>{escape(record.provenance.label())}</div>"
+        + (f"<div style='{SMALL}'>{escape(record.ended_early)}</div>" if record.ended_early else "")
+        + (f"<div style='{SMALL}'>{escape(record.baseline_doubts)}</div>" if record.baseline_doubts else "")
+        + (f"<div style='{SMALL}'>{escape(record.network.made)}</div>" if record.network else "")
+        + (f"<div style='{SMALL}'>{escape(record.storage.made)}</div>" if record.storage else "")
     )
 
 
@@ -105,7 +106,7 @@ def lab_card(spec: LabSpec) -> str:
         f"<td style='text-align:left'>{escape(v.summary)}</td></tr>"
         for v in spec.variants
     )
-    return _box(
+    return box(
         f"<div><strong>Lab {spec.number:02d}, {escape(spec.title)}:</strong> {escape(spec.question)}</div>"
         f"<table style='margin:.3em 0'>{rows}</table>",
         palette.BLUE,
@@ -126,20 +127,18 @@ def comparison_card(comparison: Comparison) -> str:
         + "</tr>"
         for name in names
     )
-    return _box(
-        f"<table><tr><th></th>{head}</tr>{rows}</table><div style='{_SMALL}'>{'<br>'.join(map(escape, labels))}</div>"
-    )
+    return box(f"<table><tr><th></th>{head}</tr>{rows}</table><div style='{SMALL}'>{'<br>'.join(map(escape, labels))}</div>")
 
 
 def check_card(result: CheckResult) -> str:
     """What a check of an exercise found, and how to repeat it; or why it could not be told."""
     if result.doubt:
-        return _box(f"{chip('inconclusive', 'cannot tell')} On this machine now: {escape(result.doubt)}", palette.ORANGE)
+        return box(f"{chip('inconclusive', 'cannot tell')} On this machine now: {escape(result.doubt)}", palette.ORANGE)
     if result.passed:
-        return _box(f"{chip('clear', 'solved')} Every check passed.", palette.GREEN)
+        return box(f"{chip('clear', 'solved')} Every check passed.", palette.GREEN)
     items = "".join(f"<li>{escape(text)}</li>" for text in result.findings)
-    note = f"<div style='{_SMALL}'>{escape(result.again)}</div>" if result.again else ""
-    return _box(f"{chip('found', 'not yet')} {len(result.findings)} still wrong.<ul>{items}</ul>{note}", palette.VERMILION)
+    note = f"<div style='{SMALL}'>{escape(result.again)}</div>" if result.again else ""
+    return box(f"{chip('found', 'not yet')} {len(result.findings)} still wrong.<ul>{items}</ul>{note}", palette.VERMILION)
 
 
 def diff_card(diff: Diff) -> str:
@@ -153,16 +152,16 @@ def diff_card(diff: Diff) -> str:
         style = f"border-left:4px solid {colour};padding-left:.4em" if colour else "padding-left:calc(.4em + 4px)"
         weight = "font-weight:bold" if colour else ""
         lines.append(f"<div style='{style};{weight}'>{mark} {escape(text)}</div>")
-    title = f"<div style='{_SMALL}'>− {escape(diff.before_name)} &nbsp; + {escape(diff.after_name)}</div>"
-    return _box(f"{title}<pre style='margin:.3em 0;line-height:1.35'>{''.join(lines)}</pre>")
+    title = f"<div style='{SMALL}'>− {escape(diff.before_name)} &nbsp; + {escape(diff.after_name)}</div>"
+    return box(f"{title}<pre style='margin:.3em 0;line-height:1.35'>{''.join(lines)}</pre>")
 
 
 def cost_card(waste: float, cost: Cost, *, num_gpus: float, hours: float, price: float) -> str:
     """What a waste costs at a scale that the reader chose."""
-    return _box(
+    return box(
         f"<strong>This on {num_gpus:,.0f} GPUs for {hours:,.0f} h at {price:,.2f} an hour wastes "
         f"{cost.money:,.0f}</strong>: {gpu_hours_said(waste, cost, num_gpus * hours)}."
-        f"<div style='{_SMALL}'>simulated: the measured share of waste, times size, time and price as entered</div>",
+        f"<div style='{SMALL}'>simulated: the measured share of waste, times size, time and price as entered</div>",
         palette.ORANGE,
     )
 
@@ -174,7 +173,7 @@ def gpu_hours_said(waste: float, cost: Cost, whole: float) -> str:
 
 def note_card(text: str, status: str = "not_applicable") -> str:
     """A sentence with a status colour."""
-    return _box(escape(text), palette.STATUS_COLOUR[status])
+    return box(escape(text), palette.STATUS_COLOUR[status])
 
 
 def sentence(text: str) -> str:

@@ -12,7 +12,7 @@ from ..detect.cost import cost_of
 from ..errors import UnknownName, UsageError
 from ..labs.opened import OpenedLab
 from ..record.quantity import NOT_MEASURABLE, Quantity
-from .cards import _box, cost_card, escape, gpu_hours_said
+from .cards import box, cost_card, escape, gpu_hours_said
 
 
 def begin(lab: OpenedLab, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
@@ -60,7 +60,7 @@ class Banner:
     def _repr_html_(self) -> str:
         spec = self.lab.spec
         values = ", ".join(f"{name} = {value!r}" for name, value in self.parameters.items())
-        return _box(
+        return box(
             f"<strong>{escape(spec.question)}</strong><div>{escape(values)}</div>"
             f"<div style='font-size:85%;opacity:.8'>Runs here, now: {escape(self.machine)}. Every number below is measured "
             "on this machine unless it says otherwise.</div>"
@@ -103,7 +103,7 @@ class Prediction:
         return f"{self.question} Predicted: {self.value:g} {self.unit}".rstrip()
 
     def _repr_html_(self) -> str:
-        return _box(f"<strong>{escape(self.question)}</strong>")
+        return box(f"<strong>{escape(self.question)}</strong>")
 
     def _ipython_display_(self) -> None:
         """The question as text, which stays without a kernel, and under it the entry, which does not."""
@@ -166,9 +166,9 @@ class Revealed:
     def _repr_html_(self) -> str:
         if self.actual is None:
             said = f"You said {self.predicted:g} {escape(self.unit)}".rstrip()
-            return _box(f"{escape(self.question)}<br><strong>{said}</strong>; {escape(self.why)}. {RUN_AGAIN}")
+            return box(f"{escape(self.question)}<br><strong>{said}</strong>; {escape(self.why)}. {RUN_AGAIN}")
         verdict = "As predicted." if self.hit else "Not what was predicted: that is what this lab is for."
-        return _box(
+        return box(
             f"{escape(self.question)}<br><strong>You said {self.predicted:g}; measured {self.actual:.4g}</strong> "
             f"{escape(self.unit)}. {verdict}"
         )

@@ -8,13 +8,13 @@ import ipywidgets as widgets
 
 from ..theory.zero import GB, RECIPES, RESERVE_GB, STAGE_NAMES, cheapest, choices, fewest_ranks
 from ..words import short
-from .calculators import _WIDE, _Calculator
-from .cards import _SMALL, _box, escape
+from .calculators import WIDE, Calculator
+from .cards import SMALL, box, escape
 
 SOURCE = "simulated: the formulas of arXiv:1910.02054; activations count only as what you set aside"
 
 
-class StageCalculator(_Calculator):
+class StageCalculator(Calculator):
     """Which stage of ZeRO fits, and what it sends.
 
     Args:
@@ -23,14 +23,14 @@ class StageCalculator(_Calculator):
 
     def __init__(self, **given: Any) -> None:
         def entry(value: float, low: float, high: float, name: str) -> Any:
-            return widgets.BoundedFloatText(value=value, min=low, max=high, description=name, style=_WIDE)
+            return widgets.BoundedFloatText(value=value, min=low, max=high, description=name, style=WIDE)
 
         controls = {
             "billions": entry(72, 1e-6, 1e6, "parameters, 1e9"),
-            "devices": widgets.BoundedIntText(value=8, min=1, max=10**6, description="devices", style=_WIDE),
+            "devices": widgets.BoundedIntText(value=8, min=1, max=10**6, description="devices", style=WIDE),
             "memory_gb": entry(80, 0.001, 1e6, "GB of each"),
             "reserve_gb": entry(RESERVE_GB, 0, 1e6, "GB set aside"),
-            "recipe": widgets.Dropdown(options=list(RECIPES), value="mixed Adam", description="recipe", style=_WIDE),
+            "recipe": widgets.Dropdown(options=list(RECIPES), value="mixed Adam", description="recipe", style=WIDE),
         }
         super().__init__(None, controls, given)  # pyright: ignore[reportArgumentType]
 
@@ -53,4 +53,4 @@ class StageCalculator(_Calculator):
         return f"{self.answer()} ({SOURCE})"
 
     def _repr_html_(self) -> str:
-        return _box(f"{escape(self.answer())}<div style='{_SMALL}'>{escape(SOURCE)}</div>")
+        return box(f"{escape(self.answer())}<div style='{SMALL}'>{escape(SOURCE)}</div>")

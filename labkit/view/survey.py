@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ..record.baseline import Baseline, quantities
 from ..results import Bench, LabsHere
-from .cards import _SMALL, _box, escape
+from .cards import SMALL, box, escape
 from .terminal import verdict_in_terminal
 
 
@@ -73,7 +73,7 @@ def baseline_card(baseline: Baseline) -> str:
     )
     note = f"spread: share of the median repeat's time that the best did without<br>{escape(baseline.label())}"
     note += f"<br><strong>{escape(baseline.caution)}</strong>" if baseline.caution else ""
-    return _box(f"<table><tr>{head}</tr>{rows}</table><div style='{_SMALL}'>{note}</div>")
+    return box(f"<table><tr>{head}</tr>{rows}</table><div style='{SMALL}'>{note}</div>")
 
 
 def labs_here_card(here: LabsHere) -> str:
@@ -97,4 +97,4 @@ def labs_here_card(here: LabsHere) -> str:
         + "</tr>"
         for row in here.rows
     )
-    return _box(f"<table><tr>{head}</tr>{rows}</table><div style='{_SMALL}'>on {escape(here.machine)}</div>")
+    return box(f"<table><tr>{head}</tr>{rows}</table><div style='{SMALL}'>on {escape(here.machine)}</div>")

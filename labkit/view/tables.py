@@ -6,7 +6,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ..record.table import Table
-from .cards import _SMALL, _box, escape
+from .cards import SMALL, box, escape
 
 
 def table_card(table: Table) -> str:
@@ -18,9 +18,9 @@ def table_card(table: Table) -> str:
         cells = (f"<{tag} style='{cell}{side}'>{escape(word)}</{tag}>" for word, side in zip(words, sides, strict=True))
         return f"<tr>{''.join(cells)}</tr>"
 
-    notes = "".join(f"<div style='{_SMALL}'>{escape(note)}</div>" for note in table.notes)
+    notes = "".join(f"<div style='{SMALL}'>{escape(note)}</div>" for note in table.notes)
     body = row(table.columns, "th") + "".join(row(words, "td") for words in table.rows)
-    return _box(f"<strong>{escape(table.title)}</strong><div style='overflow-x:auto'><table>{body}</table></div>{notes}")
+    return box(f"<strong>{escape(table.title)}</strong><div style='overflow-x:auto'><table>{body}</table></div>{notes}")
 
 
 def in_terminal(table: Table) -> list[RichTable | Text]:

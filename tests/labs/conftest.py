@@ -4,7 +4,7 @@ import os
 
 import pytest
 from physics import impossible
-from said import two_values, unheld
+from said import two_values, unheld, unmeant
 from shared_records import can_be_shared, shared_record
 
 
@@ -53,7 +53,8 @@ def run(lab, request, tmp_path_factory, records_of_the_session):
                 records[key] = lab.run(variant, **(told | chosen))
             else:
                 records[key] = shared_record(records_of_the_session, lab, variant, chosen, on_progress=within_plan)
-            assert not impossible(records[key]) and not two_values(records[key]) and not unheld(records[key])
+            assert not impossible(records[key]) and not two_values(records[key])
+            assert not unheld(records[key]) and not unmeant(records[key])
         return records[key]
 
     return run
