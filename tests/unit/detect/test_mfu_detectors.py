@@ -152,6 +152,15 @@ def test_busy_counts_against_a_run_only_where_it_does_no_arithmetic(mfu, cpu_s, 
     assert (verdict.status, verdict.reason) == (status, reason)
 
 
+def test_the_processors_time_says_nothing_of_a_gpu():
+    found = record(0.01, cpu_s=0.95)
+    log = found.run.ranks[0]
+    on_gpu = msgspec.structs.replace(log, head=msgspec.structs.replace(log.head, device="cuda"))
+    runs = {**found.runs, "variant": msgspec.structs.replace(found.run, ranks=(on_gpu,))}
+    verdict = busy_not_useful.detect(msgspec.structs.replace(found, runs=runs))
+    assert (verdict.status, verdict.reason) == ("not_applicable", "processor-time-of-a-gpu-run")
+
+
 @pytest.mark.parametrize("tokens", [0, 100])
 def test_a_loop_without_an_update_has_an_mfu_of_0_whatever_arithmetic_it_does(tokens):
     idle_weights = record(0.4, tokens=tokens, updates=0, cpu_s=0.95, elementwise_flops_per_step=1e5)

@@ -7,7 +7,7 @@ import pytest
 from labkit.detect import ask, detector
 from labkit.detect.overlap.summary import overlap_measures
 from labkit.record.clocks import on_one_clock
-from labkit.record.schema import Span, Step
+from labkit.record.schema import Origin, Span, Step
 
 from ..builders import crowded, record_of
 from ..builders import run_of as run_of_reads
@@ -202,6 +202,13 @@ def test_a_small_collective_for_each_parameter_is_found(collectives, params, eac
     assert (found.numbers["parameters"], found.numbers["collectives"]) == (params, collectives)
 
 
+def test_small_collectives_that_the_program_sends_itself_are_found_where_it_sends_them():
+    steps = [[msgspec.structs.replace(s, series={"by_hand_bytes": [4000] * 20}) for s in of] for of in same_on(2)]
+    found = verdict("per-parameter-reduction", record(steps, ddp_params=20, gradients_where="x.py:3"))
+    assert (found.status, found.reason) == ("found", "one-collective-a-parameter-by-hand")
+    assert (found.where, found.numbers["median_bytes"]) == ("x.py:3", 4000)
+
+
 # Unused parameters
 
 
@@ -209,6 +216,8 @@ def test_looking_for_unused_parameters_in_vain_is_found_and_with_cause_is_clear(
     found = verdict("needless-find-unused", record(same_on(2, unused=0), ddp_find_unused=True))
     assert (found.status, found.reason, found.numbers["passes"]) == ("found", "every-parameter-is-used", 10)
     assert verdict("needless-find-unused", record(same_on(2))).reason == "find-unused-not-set"
+    once = verdict("needless-find-unused", record(same_on(2, unused=0), ddp_find_unused=True, ddp_static_graph=True))
+    assert (once.status, once.reason) == ("clear", "static-graph-looks-once")
     few = verdict("needless-find-unused", record(same_on(2, steps=2, unused=0), ddp_find_unused=True))
     assert (few.status, few.reason) == ("inconclusive", "too-few-passes")
     once = [[ddp_step(n, unused=int(n == 3 and rank == 1)) for n in range(5)] for rank in range(2)]
@@ -249,8 +258,10 @@ def test_two_late_ranks_of_four_are_both_named():
 
 
 def test_healthy_ranks_chance_and_too_little_are_not_found():
-    assert status("late-rank", _one_late(2, 1, 10)) == "clear"
-    assert status("late-rank", _one_late(2, 1, 200, steps=2)) == "inconclusive"
+    healthy = verdict("late-rank", record(_one_late(2, 1, 10)))
+    assert (healthy.status, healthy.reason) == ("clear", "no-rank-is-late")
+    few = verdict("late-rank", record(_one_late(2, 1, 200, steps=2)))
+    assert (few.status, few.reason, few.numbers["reductions"]) == ("inconclusive", "too-few-reductions", 2)
     by_turns = [
         [ddp_step(n, backward=400 if n % 2 == rank else 200, buckets=((400 if n % 2 == rank else 200, 450),), length=560)
          for n in range(6)]
@@ -330,7 +341,9 @@ def _late_by(lateness_ms):
 
 def test_a_few_reductions_with_one_rank_last_are_luck_and_many_are_not():
     wavering = [100, 190, 130, 170]
-    assert status("late-rank", _late_by(wavering)) == "inconclusive"
+    few = verdict("late-rank", record(_late_by(wavering)))
+    assert (few.status, few.reason) == ("inconclusive", "rank-late-perhaps-by-chance")
+    assert (few.numbers["rank"], few.numbers["late"], few.numbers["reductions"]) == (1, 4, 4)
     assert status("late-rank", _late_by(wavering * 3)) == "found"
     assert status("late-rank", _late_by([150, 160, 155, 150])) == "found", "always by as much is no luck"
 
@@ -375,6 +388,21 @@ def moved(step, *parts):
     return [Span(s.name, s.lane, s.start_ns + step.start_ns, s.end_ns + step.start_ns) for s in spans(*parts)]
 
 
+def test_a_run_that_tries_several_bucket_sizes_has_no_one_answer():
+    sizes = [[msgspec.structs.replace(s, scalars={"cap_mib": float(n % 2)}) for n, s in enumerate(of)] for of in same_on(2)]
+    reasons = {name: verdict(name, record(sizes)).reason for name in ("exposed-communication", "per-parameter-reduction")}
+    assert reasons == {
+        "exposed-communication": "several-bucket-sizes-were-tried",
+        "per-parameter-reduction": "sweep-tries-one-bucket-a-parameter",
+    }
+    in_lab, in_script = (ask("exposed-communication", made) for made in (record(sizes), of_script(record(sizes))))
+    assert "--set bucket_mb" in in_lab.fix and "--set" not in in_script.fix != ""
+
+
+def of_script(found):
+    return msgspec.structs.replace(found, lab="", origin=Origin.SCRIPT)
+
+
 def test_communication_after_the_backward_pass_is_judged_also_where_nobody_watched():
     parts = (("backward", "compute", 0, 100), ("all_reduce", "comm", 100, 200))
     steps = [[Step(n, 0, 0, 200 * MS, spans=spans(*parts)) for n in range(6)] for _ in range(2)]
@@ -410,6 +438,20 @@ def test_ranks_late_by_a_millisecond_on_a_shared_machine_are_not_accused():
         for rank in range(2)
     ]
     assert status("late-rank", own) == "clear"
+
+
+def test_where_threads_outnumber_the_cores_a_rank_that_is_late_by_as_much_as_that_makes_it_is_not_accused():
+    late = record(_one_late(2, 1, 110))
+    assert verdict("late-rank", late).status == "found"
+    crowd = verdict("late-rank", crowded(late, 1.8))
+    assert (crowd.status, crowd.reason) == ("inconclusive", "late-as-threads-outnumber-cores")
+
+
+def test_a_rank_that_is_late_now_and_then_is_found_with_how_often():
+    found = verdict("late-rank", record(_late_by([300 if n % 5 < 2 else 0 for n in range(60)])))
+    assert found.status == "found" and found.numbers["when"].key == "late-in-some-reductions"
+    assert dict(found.numbers["when"].numbers) == {"late": 24, "reductions": 60}
+    assert "who wait, in 24 of 60 reductions; it loses" in found.cause
 
 
 def test_a_late_rank_is_found_in_the_steps_in_which_it_is_late():

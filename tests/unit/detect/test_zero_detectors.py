@@ -22,6 +22,19 @@ def test_a_stage_that_sends_more_and_takes_longer_than_one_that_fits_is_found_wi
     assert "1.33 times what fsdp2-no-reshard sends" in verdict.cause and "use fsdp2-no-reshard" in verdict.fix
 
 
+def test_another_cheaper_stage_is_advised_by_its_name_alone():
+    verdict = WRONG(record(run_with(), cheaper=cheaper_run(strategy="ddp", stage=0)))
+    assert (verdict.status, verdict.reason, verdict.numbers["cheaper"]) == ("found", "cheaper-stage-is-faster", "ddp")
+    assert verdict.fix.startswith("use ddp; ")
+
+
+def test_where_strategies_are_compared_none_is_under_study():
+    runs = {"fsdp2-reshard": run_with(kept={"forward": {"parameters": 1}}), "fsdp2-no-reshard": cheaper_run()}
+    compared = msgspec.structs.replace(record(runs["fsdp2-reshard"]), runs=runs)
+    verdict = WRONG(compared)
+    assert (verdict.status, verdict.reason) == ("not_applicable", "strategies-are-compared")
+
+
 def test_the_cheapest_of_what_was_run_is_clear():
     assert (
         WRONG(record(cheaper_run(role="variant"), dear=run_with(kept={"forward": {"parameters": 1}}))).reason
