@@ -1,14 +1,16 @@
 # The commands of this repository. What they need is prepared by scripts/setup.sh in .venv, and nowhere else.
 
 SHELL = /bin/sh
-PYTEST = .venv/bin/python -m pytest
+# Two plugins that each worker would take seconds to load; the notebooks' tests start nbval themselves.
+PYTEST = .venv/bin/python -m pytest -p no:nbval -p no:anyio
 PYTEST_ARGS ?=
-PYTEST_WORKERS ?= 3
+PYTEST_WORKERS ?= 4
+CHECK_WORKERS ?= 2
 LAB_ARGS ?=
 SLIDES_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-deepspeed lab test check notebooks slides bench soak lint clean distclean
+.PHONY: help setup setup-bench setup-deepspeed lab test check quick notebooks slides bench soak lint clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -35,8 +37,12 @@ lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the 
 test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passed on)
 	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadscope $(PYTEST_ARGS)
 
-check: setup lint  ## what to run while you work: style, types, and the tests that start no process
-	$(PYTEST) -n $(PYTEST_WORKERS) --dist loadscope tests/unit tests/meta $(PYTEST_ARGS)
+# Types and tests at once: pyright uses one core.
+check: setup  ## what to run while you work: style, types, and the tests that start no process
+	@$(MAKE) --no-print-directory -j 2 lint quick
+
+quick: setup
+	$(PYTEST) -n $(CHECK_WORKERS) --dist loadscope tests/unit tests/meta $(PYTEST_ARGS)
 
 notebooks: setup  ## execute the notebooks again and store their outputs
 	.venv/bin/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb

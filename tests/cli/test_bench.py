@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import labkit
 
 from labkit import cli
 from labkit.labs.spec import configure
@@ -20,12 +21,6 @@ QUICK = ("--set", "budget_s=0.3", "--set", "storage_mib=2", "--set", "copy_mib=8
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
-
-
-def labkit(*words) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "labkit", *map(str, words)], capture_output=True, text=True, cwd=ROOT, check=False
-    )
 
 
 def wrong_use(capsys, monkeypatch, *words) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from command_line import labkit
 
 from labkit import cli, labs
 
@@ -22,7 +23,8 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
 
 
-def labkit(*words, **kwargs) -> subprocess.CompletedProcess:
+def process(*words, **kwargs) -> subprocess.CompletedProcess:
+    """Run `labkit` as a process of its own."""
     return subprocess.run([sys.executable, "-m", "labkit", *map(str, words)], capture_output=True, text=True,
                           cwd=ROOT, **kwargs)  # fmt: skip
 
@@ -111,15 +113,16 @@ def test_wrong_use_is_one_message_with_the_valid_ones_and_exit_code_2(capsys, mo
     assert "Traceback" not in message
 
 
-def test_a_run_over_hosts_says_what_they_are_and_what_the_link_gives():
+@pytest.mark.ranks
+def test_a_run_over_hosts_says_what_they_are_and_what_the_link_gives(monkeypatch):
     done = labkit("run", "duplicate-data", "--ranks", 2, "--steps", 3, "--hosts", 2, "--link", "400mbit", "--json", "-")
     network = json.loads(done.stdout)["provenance"]["network"]
     assert network["hosts"] == 2 and network["rate_bits_per_s"] == 4e8
     assert network["way"] in ("root", "user", "emulated")
     assert (network["achieved_bits_per_s"] > 0) == (network["way"] != "emulated")
     asked = ["--hosts", 2, "--link", "1gbit", "--emulate-link"]
-    done = labkit("run", "duplicate-data", "--ranks", 2, "--steps", 3, *asked, env={**os.environ, "COLUMNS": "250"})
-    said = done.stdout
+    monkeypatch.setenv("COLUMNS", "250")
+    said = labkit("run", "duplicate-data", "--ranks", 2, "--steps", 3, *asked).stdout
     assert "2 hosts, 1 Gbit/s links (simulated)" in said and "The link is emulated" in said
 
 
@@ -135,7 +138,7 @@ def test_help_of_a_lab_shows_variants_and_settings_and_runs_nothing():
 
 @pytest.mark.ranks
 def test_json_to_standard_output_is_one_object_and_nothing_else(tmp_path):
-    done = labkit(
+    done = process(
         "run", "duplicate-data", "--ranks", 2, "--set", "num_samples=101", "--json", "-", "--record", tmp_path / "r"
     )
     assert done.returncode == 0
@@ -189,17 +192,24 @@ def test_a_record_folder_that_is_in_use_is_not_overwritten(tmp_path):
 
 @pytest.mark.ranks
 def test_a_run_past_its_deadline_ends_with_3_and_says_where_each_rank_stands():
-    done = labkit("run", "duplicate-data", "--ranks", 2, "--epochs", 1000, "--deadline", 12)
+    done = labkit("run", "duplicate-data", "--ranks", 2, "--epochs", 1000, "--deadline", 8)
     assert done.returncode == 3
-    assert "2 of 2 ranks had not finished after 12 s" in done.stderr
+    assert "2 of 2 ranks had not finished after 8 s" in done.stderr
     assert "rank 0 waiting" in done.stderr and "rank 1 waiting" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize(
-    ("sent", "code", "said"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended from outside"), (signal.SIGHUP, 129, "ended from")],
+    ("sent", "code", "said", "times"),
+    [
+        (signal.SIGINT, 130, "interrupted", 1),
+        (signal.SIGINT, 130, "interrupted", 2),
+        (signal.SIGINT, 130, "interrupted", 5),
+        (signal.SIGTERM, 143, "ended from outside", 1),
+        (signal.SIGHUP, 129, "ended from", 5),
+        *(pytest.param(signal.SIGTERM, 143, "ended from outside", times, marks=pytest.mark.soak) for times in (2, 5)),
+        *(pytest.param(signal.SIGHUP, 129, "ended from", times, marks=pytest.mark.soak) for times in (1, 2)),
+    ],
 )
 def test_an_interrupt_ends_the_ranks_and_says_so_however_often_it_comes(tmp_path, sent, code, said, times):
     def foreground():  # a shell that puts the tests into the background has them ignore Ctrl-C, or the end of a terminal
@@ -377,7 +387,7 @@ def test_kept_runs_are_listed_and_shown_by_name():
 
 @pytest.mark.parametrize("words", [["list"], ["run", "duplicate-data", "--help-lab"], ["runs"]])
 def test_letters_that_the_terminal_lacks_are_replaced(words, tmp_path):
-    done = labkit(*words, env={**os.environ, "LANG": "C", "PYTHONIOENCODING": "ascii", "COLUMNS": "20", "TERM": "dumb"})
+    done = process(*words, env={**os.environ, "LANG": "C", "PYTHONIOENCODING": "ascii", "COLUMNS": "20", "TERM": "dumb"})
     assert done.returncode == 0 and not done.stderr and done.stdout.isascii()
 
 

@@ -67,11 +67,16 @@ def clear(*detectors: str) -> dict[str, Cell]:
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:
-    """A fault in the package that the lesson's invariants must show: in `file`, `before` becomes `after`."""
+    """A fault in what ranks run that the lesson's invariants must show: in `file`, `before` becomes `after`.
+
+    Attributes:
+        again: a statement of the lesson that makes the run again which has the fault.
+    """
 
     file: str
     before: str
     after: str
+    again: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,9 +28,10 @@ def workers(tmp_path: Path) -> dict[str, set[str]]:
             f"LESSONS = False\n{FILE}".replace('"01_one", "02_two", "03_three", "04_four"', "1, 2")
         )
     (tmp_path / "test_0_lessons.py").write_text(f"LESSONS = True\n{FILE}")
-    options = ["-q", "-n", "2", "--dist", "loadscope", "-p", "no:cacheprovider", "-c", os.devnull]
+    options = ["-q", "-n", "2", "--dist", "loadscope", "-p", "no:cacheprovider", "-p", "xdist.plugin", "-c", os.devnull]
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # what else is installed takes seconds to load
     subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "."], cwd=tmp_path, check=True, capture_output=True, timeout=100
+        [sys.executable, "-m", "pytest", *options, "."], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=100
     )
     seen: dict[str, set[str]] = {}
     for line in (tmp_path / "seen").read_text().splitlines():

@@ -1,5 +1,7 @@
 """Every notebook, found by glob: its frame, a run by papermill with other parameters, a strict comparison by nbval."""
 
+import ast
+import copy
 import os
 import re
 import shutil
@@ -42,9 +44,13 @@ def printed(cell) -> str:
     return "".join(output.get("text", "") for output in cell.outputs)
 
 
-def invariants_cell(notebook):
-    (cell,) = [cell for cell in code_cells(notebook) if COMPARED not in tags(cell) and "lab.invariants" in cell.source]
+def invariants_of(cells):
+    (cell,) = [cell for cell in cells if COMPARED not in tags(cell) and "lab.invariants" in cell.source]
     return cell
+
+
+def invariants_cell(notebook):
+    return invariants_of(code_cells(notebook))
 
 
 def test_there_are_notebooks():
@@ -120,20 +126,46 @@ def test_only_the_invariants_are_compared(path):
     assert others == [cell]
 
 
+def package_with(fault, folder: Path) -> Path:
+    """A copy of the package that has the fault; the folder to import it from."""
+    shutil.copytree(ROOT / "labkit", folder / "labkit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "data", folder / "data")
+    target = folder / "labkit" / fault.file
+    assert fault.before in target.read_text()
+    target.write_text(target.read_text().replace(fault.before, fault.after))
+    return folder
+
+
+def once_more(path: Path, fault, package: Path) -> list:
+    """Two cells more: ranks import the package with the fault and make one run again; the invariants, said again."""
+    again = nbformat.v4.new_code_cell(f"import sys\n\nsys.path.insert(0, {str(package)!r})\n{fault.again}")
+    said = nbformat.v4.new_code_cell(invariants_cell(nbformat.read(path, as_version=4)).source)
+    return [again, said]
+
+
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
-    """Each notebook executed once by papermill at small size: path -> the executed copy."""
+    """Each notebook executed once by papermill at small size: path -> the code cells of the lesson, and those of a fault.
+
+    The kernel that has executed the lesson goes on with a package that has a fault: no other one is started for it.
+    """
     done = {}
 
     def of(path):
         if path not in done:
-            folder = tmp_path_factory.mktemp("small")
+            folder, case = tmp_path_factory.mktemp("small"), of_lesson(path.stem)
+            notebook = nbformat.read(path, as_version=4)
+            more = once_more(path, case.mutation, package_with(case.mutation, folder / "fault"))
+            notebook.cells += more
+            nbformat.write(notebook, folder / f"longer_{path.name}")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("LABKIT_CACHE", str(folder / "cache"))
                 papermill.execute_notebook(
-                    path, folder / path.name, parameters=dict(of_lesson(path.stem).small), cwd=folder, progress_bar=False
-                )
-            done[path] = folder / path.name
+                    folder / f"longer_{path.name}", folder / path.name, parameters=dict(case.small), cwd=folder,
+                    progress_bar=False,
+                )  # fmt: skip
+            cells = code_cells(nbformat.read(folder / path.name, as_version=4))
+            done[path] = cells[: -len(more)], cells[-len(more) :]
         return done[path]
 
     return of
@@ -143,7 +175,18 @@ def small_run(tmp_path_factory):
 @pytest.mark.ranks
 @pytest.mark.timeout(300)
 def test_it_runs_with_other_parameters_and_says_what_they_give(path, small_run):
-    of_lesson(path.stem).says(printed(invariants_cell(nbformat.read(small_run(path), as_version=4))))
+    lesson, _ = small_run(path)
+    of_lesson(path.stem).says(printed(invariants_of(lesson)))
+
+
+@each
+@pytest.mark.ranks
+@pytest.mark.timeout(300)
+def test_a_package_with_a_fault_is_noticed(path, small_run):
+    """The cell of invariants says something else than before, though nothing else was run again than what has the fault."""
+    lesson, (_, said) = small_run(path)
+    before, after = (printed(cell).splitlines() for cell in (invariants_of(lesson), said))
+    assert before != after and len(after) > len(before) / 2, after
 
 
 @each
@@ -165,62 +208,74 @@ def test_papermill_marks_the_parameters_that_it_gives_so_that_a_wrong_one_is_ref
         papermill.execute_notebook(path, tmp_path / path.name, parameters={"sed": 2}, cwd=tmp_path, progress_bar=False)
 
 
-def nbval(path: Path, package: Path = ROOT) -> subprocess.CompletedProcess:
-    """Compare a notebook's outputs with a new run of it; `package` is the folder whose labkit is used."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "-o", "addopts=",
-         "--rootdir", str(path.parent), str(path)],
-        capture_output=True, text=True, cwd=path.parent,
-        env={**os.environ, "PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore"},
+def nbval(path: Path) -> tuple[list[int], str]:
+    """Compare a notebook's outputs with a new run of it: which of its code cells differ, and what nbval said."""
+    options = ["-p", "nbval.plugin", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "-rf", "-c", os.devnull]
+    env = {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "--rootdir", str(path.parent), str(path)],
+        capture_output=True, text=True, cwd=path.parent, env={**os.environ, **env},
     )  # fmt: skip
+    assert done.returncode in (0, 1) and " passed" in done.stdout, done.stdout[-4000:] + done.stderr[-4000:]
+    return [int(number) for number in re.findall(r"(?m)^FAILED .*::Cell (\d+)", done.stdout)], done.stdout
 
 
-def trimmed(executed: Path, folder: Path) -> Path:
-    """A copy with the cells that the invariants need: parameters, set-up, runs, the invariants."""
-    notebook = nbformat.read(executed, as_version=4)
-    runs = re.compile(r"lab\.run\(|lesson\.begin\(|lab\.invariants|^settings = |^from labkit", re.MULTILINE)
-    given = {"parameters", "injected-parameters"}
-    notebook.cells = [cell for cell in code_cells(notebook) if given & set(tags(cell)) or runs.search(cell.source)]
-    for cell in notebook.cells:
-        if COMPARED not in tags(cell) and "lab.invariants" not in cell.source:
-            cell.metadata["tags"] = [*tags(cell), COMPARED]  # papermill's own cell has no tag of ours
-    target = folder / executed.name
-    nbformat.write(notebook, target)
-    return target
+def without_what_others_try(source: str) -> str:
+    """A cell without its figures and its exercise: papermill runs these, and nothing that is compared comes from them."""
+    lines = source.splitlines()
+    for statement in reversed(ast.parse(source).body):
+        if re.match(r"lab\.(figure|check)\(", ast.unparse(statement)):
+            assert statement.end_lineno
+            del lines[statement.lineno - 1 : statement.end_lineno]
+    return "\n".join(lines)
+
+
+def one_digit_changed(cell):
+    """The cell once more, with another digit in what is stored of it."""
+    other = copy.deepcopy(cell)
+    other["id"] = "changed"
+    other.outputs[0].text = re.sub(r"\d", lambda digit: str(9 - int(digit[0])), cell.outputs[0].text, count=1)
+    assert other.outputs[0].text != cell.outputs[0].text
+    return other
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Each notebook run once by nbval, at the sizes it is stored with, and then a changed copy of the compared cell.
+
+    path -> the code cells whose outputs differ, the number of code cells, and what nbval said.
+    """
+    done = {}
+
+    def of(path):
+        if path not in done:
+            folder = tmp_path_factory.mktemp("compared")
+            notebook = nbformat.read(path, as_version=4)
+            cells = code_cells(notebook)
+            for cell in cells:
+                cell.source = without_what_others_try(cell.source)
+            notebook.cells = [cell for cell in cells if cell.source.strip()]
+            notebook.cells.append(one_digit_changed(invariants_cell(notebook)))
+            nbformat.write(notebook, folder / path.name)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("LABKIT_CACHE", str(folder / "cache"))
+                done[path] = (len(notebook.cells), *nbval(folder / path.name))
+        return done[path]
+
+    return of
 
 
 @each
 @pytest.mark.ranks
 @pytest.mark.timeout(300)
-def test_a_new_run_gives_the_stored_invariants(path):
-    done = nbval(path)
-    assert done.returncode == 0, done.stdout[-4000:]
-
-
-@pytest.mark.ranks
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem == "03_duplicate_data"], ids=["03"])
-def test_a_changed_stored_output_is_noticed(path, small_run, tmp_path):
-    copy = trimmed(small_run(path), tmp_path)
-    notebook = nbformat.read(copy, as_version=4)
-    cell = invariants_cell(notebook)
-    before, after = (": yes", ": no") if path.stem in SURVEYS else ("clear", "found")
-    assert before in cell.outputs[0].text
-    cell.outputs[0].text = cell.outputs[0].text.replace(before, after, 1)
-    nbformat.write(notebook, copy)
-    done = nbval(copy)
-    assert done.returncode == 1 and "mismatch 'stdout'" in done.stdout, done.stdout[-4000:]
+def test_a_new_run_gives_the_stored_invariants(path, compared):
+    cells, differ, said = compared(path)
+    assert [number for number in differ if number != cells - 1] == [], said[-4000:]
 
 
 @each
 @pytest.mark.ranks
 @pytest.mark.timeout(300)
-def test_a_package_with_a_fault_is_noticed(path, small_run, tmp_path):
-    fault = of_lesson(path.stem).mutation
-    shutil.copytree(ROOT / "labkit", tmp_path / "labkit", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "data", tmp_path / "data")
-    target = tmp_path / "labkit" / fault.file
-    assert fault.before in target.read_text()
-    target.write_text(target.read_text().replace(fault.before, fault.after))
-    done = nbval(trimmed(small_run(path), tmp_path), package=tmp_path)
-    assert done.returncode == 1 and "mismatch 'stdout'" in done.stdout, done.stdout[-4000:]
+def test_one_changed_digit_of_a_stored_output_is_noticed(path, compared):
+    cells, differ, said = compared(path)
+    assert cells - 1 in differ and "mismatch 'stdout'" in said, said[-4000:]

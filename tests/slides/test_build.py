@@ -397,20 +397,32 @@ def test_records_that_fail_are_told_once_and_not_by_all_that_would_show_them(dec
     assert "many" in said and said.count("ERROR") == 1
 
 
-def test_two_builds_at_once_take_turns_with_their_records(tmp_path):
-    asked = [
-        "--quick",
-        "03_duplicate_data",
-        "--no-pdf",
-        "--out",
-        str(tmp_path / "out"),
-        "--records",
-        str(tmp_path / "records"),
-    ]
-    command = [sys.executable, str(build_decks.HERE / "build_decks.py"), *asked]
-    builds = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
-    said = [build.communicate(timeout=110)[0] for build in builds]
-    assert [build.returncode for build in builds] == [0, 0], said
-    assert sorted("another build uses the records" in text for text in said) == [False, True]
-    assert sum("running broken" in text for text in said) == 1, "the second takes what the first has run"
-    assert sorted(path.name for path in (tmp_path / "records").iterdir()) == [".lock", "duplicate-data"]
+HOLDER = """
+import sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_build_waits_for_another_one_that_uses_its_records(tmp_path, monkeypatch):
+    """The other one is a process that holds their lock, until this one says that it waits."""
+    records, told = tmp_path / "records", []
+    records.mkdir()
+    command = [sys.executable, "-c", HOLDER, str(records / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin and other.stdout and other.stdout.readline() == "held\n"
+
+        def said(text, **_):
+            told.append((text, other.poll() is None, (tmp_path / "out").exists()))
+            if "another build" in text:
+                other.stdin.write("\n")
+                other.stdin.flush()
+
+        monkeypatch.setattr(build_decks, "print", said, raising=False)
+        arguments = ["opening", "--quick", "--no-pdf", "--out", str(tmp_path / "out"), "--records", str(records)]
+        assert build_decks.main(arguments) == 0
+    (waits, running, built), (done, *_) = told
+    assert "another build uses the records" in waits and running and not built
+    assert "1 deck built" in done and sorted(path.name for path in records.iterdir())[0] == ".lock"

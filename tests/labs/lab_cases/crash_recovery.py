@@ -24,6 +24,7 @@ CASE = LabCase(
         file="labs/crash_recovery/keepers.py",
         before="self.training.go_on_from(restored.step, restored.shared, restored.own)",
         after="self.training.go_on_from(restored.step, restored.shared, None)",
+        again='fixed = lab.run("fixed", **settings)',
     ),
     how={"num_samples": 301, "global_batch": 50, "epochs": 3, "kill_step": 11},
     rows={

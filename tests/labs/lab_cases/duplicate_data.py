@@ -21,6 +21,7 @@ CASE = LabCase(
         file="labs/duplicate_data/programs.py",
         before="    sampler.set_epoch(epoch)\n    return DataLoader(data, batch, sampler=sampler)",
         after="    return DataLoader(data, batch)",
+        again='fixed = lab.run("fixed", **settings)',
     ),
     how={"num_samples": 301, "batch": 16},
     rows={

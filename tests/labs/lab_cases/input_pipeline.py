@@ -24,6 +24,7 @@ CASE = LabCase(
         file="workloads/scans.py",
         before="kept = {i: self._kept(i) for i in indices}",
         after="kept = {i: None for i in indices}",
+        again='cached = lab.run("cached", **settings)',
     ),
     how={"num_samples": 128, "batch": 8, "scan": 1},
     rows={

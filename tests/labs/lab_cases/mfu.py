@@ -19,6 +19,7 @@ CASE = LabCase(
         file="workloads/gpt.py",
         before='if self.attention == "sdpa":',
         after="if True:",
+        again='broken = lab.run("broken", **settings)',
     ),
     how={"seq": 256, "steps": 4},
     rows={

@@ -25,6 +25,7 @@ CASE = LabCase(
         before="    *first, last = batches\n    with model.no_sync():\n        for batch in first:\n"
         "            loss_of(model, batch).backward()\n    loss_of(model, last).backward()\n",
         after="    for batch in batches:\n        loss_of(model, batch).backward()\n",
+        again='relatives["no-sync"] = lab.run("no-sync", **quick)',
     ),
     how={"layers": 6, "width": 256, "batch": 512, "steps": 8},
     rows={

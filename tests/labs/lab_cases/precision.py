@@ -22,6 +22,7 @@ CASE = LabCase(
         before="        scaler.scale(loss).backward()\n        scaler.unscale_(optimizer)\n        clip(model, config)\n"
         "        scaler.step(optimizer)\n        scaler.update()\n",
         after="        loss.backward()\n        clip(model, config)\n        optimizer.step()\n",
+        again='fixed = lab.run("fixed", **settings)',
     ),
     how={"repeats": 0},
     rows={

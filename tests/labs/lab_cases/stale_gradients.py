@@ -20,6 +20,7 @@ CASE = LabCase(
         file="labs/stale_gradients/server.py",
         before="stop = self._begun >= self._total",
         after="stop = self._begun > self._total",
+        again='in_turn = lab.run("async-in-turn", **settings, compare="no")',
     ),
     how={"steps": 24},
     rows={

@@ -16,6 +16,7 @@ CASE = LabCase(
         file="labs/start_here/compute.py",
         before='"bf16": torch.bfloat16, ',
         after="",
+        again="record = lab.run(ranks=ranks, **settings)",
     ),
     how={"budget_s": 0.5, "storage_mib": 2, "copy_mib": 16, "launches": 2, "max_message_mib": 4, "keep": "no"},
     rows={
