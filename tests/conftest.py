@@ -27,9 +27,9 @@ ORDER = ("notebooks", "browser", "exercises", "slides", "labs", "claims", "ranks
 
 
 def group_of(nodeid: str) -> str:
-    """What one worker runs together: a file, whose tests share records; of the notebooks' and decks' tests, a lab.
+    """What one worker runs together: a file, whose tests share records; where tests are named after lessons, a lab.
 
-    Answers to exercises are checked one by one: they share nothing, and wait for minutes.
+    Answers to exercises are checked one by one: they share nothing, and wait.
     """
     file, _, test = nodeid.partition("::")
     lesson = re.search(r"[\[-](\d\d_\w+)", test)

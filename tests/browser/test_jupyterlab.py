@@ -45,9 +45,10 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-@pytest.fixture
-def jupyter(tmp_path):
+@pytest.fixture(scope="module")
+def jupyter(tmp_path_factory):
     """A JupyterLab of its own on a copy of the notebooks: notebook -> address. Ended, with its kernels, afterwards."""
+    tmp_path = tmp_path_factory.mktemp("jupyter")
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     panels = [nbformat.v4.new_code_cell(f"import labkit\n\nlabkit.lab({slug!r}).panel()") for slug in PANELS]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}

@@ -15,7 +15,14 @@ from labkit.record.unknown_names import unknown_names
 TRIES = 3
 """How often a fault that shows in times is made again where other programs hid it."""
 
-each = pytest.mark.parametrize(("slug", "variant"), EACH, ids=lambda word: word)
+
+def by_lab(cases):
+    """A test for each of these variants; the name of their lab, as lessons have it, keeps those of a lab in one worker."""
+    names = {spec.slug: f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs()}
+    return pytest.mark.parametrize(("slug", "variant"), cases, ids=[f"{names[slug]}-{variant}" for slug, variant in cases])
+
+
+each = by_lab(EACH)
 
 
 def record_of(root, slug: str, variant: str, seed: int = 0):
@@ -69,7 +76,7 @@ def test_every_detector_says_of_a_variant_what_the_table_allows(records_of_the_s
 
 @pytest.mark.ranks
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("slug", "variant"), [each for each in EACH if own_faults(*each)], ids=lambda word: word)
+@by_lab([case for case in EACH if own_faults(*case)])
 def test_each_variants_own_fault_is_found(records_of_the_session, slug, variant):
     """A fault that shows in times may be hidden by what else runs here: then it is made again.
 
