@@ -1,6 +1,5 @@
 """Every notebook, found by glob: its frame, a run by papermill with other parameters, a strict comparison by nbval."""
 
-import ast
 import copy
 import os
 import re
@@ -14,6 +13,7 @@ import papermill
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from lab_cases import of_lesson
+from needed import sliced
 
 from labkit import labs
 from labkit.errors import UnknownName
@@ -220,16 +220,6 @@ def nbval(path: Path) -> tuple[list[int], str]:
     return [int(number) for number in re.findall(r"(?m)^FAILED .*::Cell (\d+)", done.stdout)], done.stdout
 
 
-def without_what_others_try(source: str) -> str:
-    """A cell without its figures and its exercise: papermill runs these, and nothing that is compared comes from them."""
-    lines = source.splitlines()
-    for statement in reversed(ast.parse(source).body):
-        if re.match(r"lab\.(figure|check)\(", ast.unparse(statement)):
-            assert statement.end_lineno
-            del lines[statement.lineno - 1 : statement.end_lineno]
-    return "\n".join(lines)
-
-
 def one_digit_changed(cell):
     """The cell once more, with another digit in what is stored of it."""
     other = copy.deepcopy(cell)
@@ -243,6 +233,8 @@ def one_digit_changed(cell):
 def compared(tmp_path_factory):
     """Each notebook run once by nbval, at the sizes it is stored with, and then a changed copy of the compared cell.
 
+    What is only shown, and nothing rests on, is left to papermill.
+
     path -> the code cells whose outputs differ, the number of code cells, and what nbval said.
     """
     done = {}
@@ -251,11 +243,10 @@ def compared(tmp_path_factory):
         if path not in done:
             folder = tmp_path_factory.mktemp("compared")
             notebook = nbformat.read(path, as_version=4)
-            cells = code_cells(notebook)
-            for cell in cells:
-                cell.source = without_what_others_try(cell.source)
-            notebook.cells = [cell for cell in cells if cell.source.strip()]
-            notebook.cells.append(one_digit_changed(invariants_cell(notebook)))
+            cells, compared = code_cells(notebook), invariants_cell(notebook)
+            for cell, source in zip(cells, sliced([c.source for c in cells], {0, cells.index(compared)}), strict=True):
+                cell.source = source
+            notebook.cells = [*(cell for cell in cells if cell.source), one_digit_changed(compared)]
             nbformat.write(notebook, folder / path.name)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("LABKIT_CACHE", str(folder / "cache"))
