@@ -28,7 +28,7 @@ CASE = LabCase(
         file="labs/zero_stages/strategies.py",
         before="fully_shard(block, reshard_after_forward=True)\n    fully_shard(model, reshard_after_forward=True)",
         after="fully_shard(block, reshard_after_forward=False)\n    fully_shard(model, reshard_after_forward=False)",
-        again='fixed = lab.run("fixed", **settings, link=link)',
+        again='broken = lab.run("broken", **settings, link=link)',
     ),
     how={"ranks": 4, "hosts": 2, "link": "20mbit", "layers": 2, "hidden": 24, "steps": 8},
     rows={
