@@ -58,7 +58,7 @@ def small_runs(monkeypatch):
 
 
 @pytest.mark.ranks
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_every_labkit_command_of_the_readme_runs(tmp_path, script_has_run, small_runs):
     found = [command for command in commands() if not command.startswith(SLOW) and command != of_the_script()[0]]
     assert len(found) >= 7

@@ -173,7 +173,7 @@ def small_run(tmp_path_factory):
 
 @each
 @pytest.mark.ranks
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_it_runs_with_other_parameters_and_says_what_they_give(path, small_run):
     lesson, _ = small_run(path)
     of_lesson(path.stem).says(printed(invariants_of(lesson)))
@@ -181,7 +181,7 @@ def test_it_runs_with_other_parameters_and_says_what_they_give(path, small_run):
 
 @each
 @pytest.mark.ranks
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_package_with_a_fault_is_noticed(path, small_run):
     """The cell of invariants says something else than before, though nothing else was run again than what has the fault."""
     lesson, (_, said) = small_run(path)
@@ -258,7 +258,7 @@ def compared(tmp_path_factory):
 
 @each
 @pytest.mark.ranks
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_new_run_gives_the_stored_invariants(path, compared):
     cells, differ, said = compared(path)
     assert [number for number in differ if number != cells - 1] == [], said[-4000:]
@@ -266,7 +266,7 @@ def test_a_new_run_gives_the_stored_invariants(path, compared):
 
 @each
 @pytest.mark.ranks
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_one_changed_digit_of_a_stored_output_is_noticed(path, compared):
     cells, differ, said = compared(path)
     assert cells - 1 in differ and "mismatch 'stdout'" in said, said[-4000:]
