@@ -14,6 +14,8 @@ from .settings import configure
 from .settings import setting as setting
 
 if TYPE_CHECKING:
+    from ..ranks.context import RankContext
+    from ..ranks.faults import Fault
     from ..record.baseline import Baseline
     from ..record.quantity import Quantity
     from ..record.schema import Record
@@ -85,14 +87,14 @@ class RunPlan:
     """
 
     role: str
-    program: Callable[[Any], Any]
+    program: Callable[[RankContext], object]
     task: Any
     ranks: int
     group: bool = True
     network: bool = True
     threads: int | None = None
     store: Store | None = None
-    faults: tuple[Any, ...] = ()
+    faults: tuple[Fault, ...] = ()
     max_restarts: int = 0
 
 

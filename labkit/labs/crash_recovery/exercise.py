@@ -6,7 +6,6 @@ import inspect
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ...detect.crash.measures import REFERENCE, attempts, first_difference, states_not_restored, steps_that_count
 from ...errors import LabkitError, RankFailed
@@ -40,7 +39,7 @@ class Try:
     """
 
     where: str
-    settings: dict[str, Any]
+    settings: dict[str, int | str]
     kill_step: int
     kill_rank: int
     again_at: int | None = None
@@ -99,7 +98,7 @@ def _drawn(draw: random.Random, where: str, goes_on_at: Callable[..., int], prec
     return Try(where, settings, kill_step, draw.randrange(ranks), again_at)
 
 
-def check(training: Any, lab: OpenedLab, seed: int) -> list[str]:
+def check(training: type, lab: OpenedLab, seed: int) -> list[str]:
     """What is still wrong with `training`, a class, in sentences; an empty list when nothing is."""
     if not inspect.isclass(training) or not all(callable(getattr(training, name, None)) for name in METHODS):
         return [f"give the class itself, with the methods {', '.join(METHODS)}: class MyTraining(Training)"]
@@ -110,7 +109,7 @@ def check(training: Any, lab: OpenedLab, seed: int) -> list[str]:
     return []
 
 
-def _kill_it(training: Any, lab: OpenedLab, each: Try) -> list[str]:
+def _kill_it(training: type, lab: OpenedLab, each: Try) -> list[str]:
     faults, restarts = (), 1
     if each.again_at is not None:
         faults, restarts = (Fault(kind="kill", rank=each.kill_rank, step=each.again_at, attempt=1),), 2

@@ -30,6 +30,9 @@ DEADLINE_S = 90.0
 Call = tuple[int, int, int]
 """(case, epoch, rank)."""
 
+_Answer = list[list[int]] | str
+"""The ids that a call gave, by batch; or what keeps them from being judged."""
+
 
 @dataclass(frozen=True)
 class _Case:
@@ -99,21 +102,23 @@ def _read_all(
             ranks = draw.sample(range(case.sizes.world_size), case.sizes.world_size)
             for place, rank in enumerate(ranks):  # every second rank in the other process
                 parts[place % 2].calls.append((number, epoch, rank))
-    found: dict[Call, Any] = {}
+    found: dict[Call, _Answer] = {}
     for part in parts:
         draw.shuffle(part.calls)
         found |= zip(part.calls, lab.try_out(read, part, deadline_s=DEADLINE_S), strict=True)
     return [_of_case(number, case, found) for number, case in enumerate(cases)]
 
 
-def _of_case(number: int, case: _Case, found: dict[Call, Any]) -> dict[int, list[list[list[int]]]] | str:
-    refused = next((of for call, of in found.items() if call[0] == number and isinstance(of, str)), None)
+def _of_case(number: int, case: _Case, found: dict[Call, _Answer]) -> dict[int, list[list[list[int]]]] | str:
+    own = {call: of for call, of in found.items() if call[0] == number}
+    refused = next((of for of in own.values() if isinstance(of, str)), None)
     if refused is not None:
         return refused
-    return {epoch: [found.get((number, epoch, r), []) for r in range(case.sizes.world_size)] for epoch in case.epochs}
+    ids = {call: of for call, of in own.items() if not isinstance(of, str)}
+    return {epoch: [ids.get((number, epoch, r), []) for r in range(case.sizes.world_size)] for epoch in case.epochs}
 
 
-def read(context: RankContext) -> list[list[list[int]] | str]:
+def read(context: RankContext) -> list[_Answer]:
     """The ids that the loader of each call gives, by batch. *Called on* one rank, without a group."""
     part: _Calls = context.task
     data = [Digits(case.sizes.num_samples) for case in part.cases]
@@ -131,7 +136,7 @@ def read(context: RankContext) -> list[list[list[int]] | str]:
     return order
 
 
-def _ids(batches: Any, data: Digits, who: str) -> list[list[int]] | str:
+def _ids(batches: object, data: Digits, who: str) -> _Answer:
     """The ids of a loader's batches; or what keeps them from being judged."""
     if not isinstance(batches, Iterable):
         return f"{who}: the function returned {shown(batches)}; return a DataLoader, or another iterable of batches"

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -176,7 +175,7 @@ def _check_on_ranks(loader: Callable[..., Iterable], lab: OpenedLab, draw: rando
     )
 
 
-def _run(loader: Callable[..., Iterable], lab: OpenedLab, sizes: Sizes, how: dict[str, Any]) -> _Seen:
+def _run(loader: Callable[..., Iterable], lab: OpenedLab, sizes: Sizes, how: dict[str, float]) -> _Seen:
     fixed = {"ranks": RANKS, "batch": BATCH, "compare": "nothing", "source": "local", "scan": 1, "prep": "wait"}
     label = f"on {RANKS} real ranks, N={sizes.num_samples}, batch={sizes.batch}"
     try:

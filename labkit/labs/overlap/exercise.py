@@ -29,7 +29,7 @@ NUM_CASES = 16
 TELLING = 1.15
 """In a case that is asked, one bucket or one a gradient takes at least so many times the best: a guess shows."""
 
-MEASURED: dict[str, Any] = {"layers": 6, "width": 256, "batch": 2048}
+MEASURED: dict[str, int] = {"layers": 6, "width": 256, "batch": 2048}
 """An eighth of the lab's own gradients, on a fourth of its link: quick, and communication is a large part of the step."""
 
 MEASURED_LINK = "100mbit"

@@ -13,7 +13,7 @@ from ..opened import OpenedLab
 from . import SPEC
 from .mirror import Course, Drive, compare, follow
 
-CONDITIONS: dict[str, Any] = {"clip_norm": 2e-6, "repeats": 0}
+CONDITIONS: dict[str, float] = {"clip_norm": 2e-6, "repeats": 0}
 """The gradients of a loss weighted by 1e-5 have a norm of some 1e-5: clipped at a fifth of it, most of them are clipped."""
 
 DEADLINE_S = 60.0
