@@ -214,6 +214,16 @@ def test_the_project_names_no_path_of_a_machine():
     assert not hits
 
 
+def test_questions_are_asked_and_answered_in_functions_that_one_can_take_in():
+    long = {
+        f"{path.relative_to(ROOT)}: {node.name}": length
+        for path in (PACKAGE / "detect").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and (length := (node.end_lineno or 0) - node.lineno + 1) > 40
+    }
+    assert not long
+
+
 def test_modules_stay_small():
     long = {str(p.relative_to(ROOT)): n for p in PACKAGE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 420}
     assert not long

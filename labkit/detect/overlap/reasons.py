@@ -41,24 +41,24 @@ REASONS = {
         "gain"
     ),
     "noise-hides-what-is-hidden": Reason(
-        "between {low:.0%} and {high:.0%} of what could be hidden is hidden, by the step, and {least:.0%} to {most:.0%} of "
-        "the step is left to gain: noise decides",
+        "from step to step {low:.0%} to {high:.0%} of what could be hidden is hidden, and {least:.0%} to {most:.0%} of the "
+        "step is left to gain: noise decides",
         "run more steps (--steps 20) on a machine that does nothing else",
         "run more steps on a machine that does nothing else",
     ),
     "reduced-after-the-backward-pass": Reason(
-        "of each step ranks wait {exposed_ms:.0f} ms for communication alone: gradients are reduced after the backward "
+        "ranks wait {exposed_ms:.0f} ms of each step for communication alone: gradients are reduced after the backward "
         "pass, when nothing is left to compute meanwhile",
         "let DistributedDataParallel reduce during the backward pass, in buckets, instead of a loop after it",
     ),
     "one-bucket-holds-all": Reason(
-        "of each step ranks wait {exposed_ms:.0f} ms for communication alone: one bucket holds all {gradient_bytes:,} bytes "
+        "ranks wait {exposed_ms:.0f} ms of each step for communication alone: one bucket holds all {gradient_bytes:,} bytes "
         "of gradients, and is full when the backward pass is over",
         "{remedy}",
     ),
     "large-bucket-comes-late": Reason(
-        "of each step ranks wait {exposed_ms:.0f} ms for communication alone, {hidden:.0%} of what could be hidden is: of "
-        "{buckets} buckets the largest holds {largest:.0%} of the bytes",
+        "ranks wait {exposed_ms:.0f} ms of each step for communication alone, and {hidden:.0%} of what could be hidden "
+        "is hidden: the largest of {buckets} buckets holds {largest:.0%} of the bytes",
         "{remedy}",
     ),
     "compute-more-in-a-step": Reason(
@@ -81,23 +81,23 @@ REASONS = {
         "after {reductions:plural reduction/reductions}, who came last may still be chance", "run {enough} steps or more"
     ),
     "late-as-threads-outnumber-cores": Reason(
-        "more threads than cores wanted to run, which by itself makes ranks late by so much",
+        "more threads than cores wanted to run, and that alone makes ranks this late",
         "run more steps, on machines that do nothing else",
     ),
-    "no-rank-is-late": Reason("who comes last changes, or comes little later than the others"),
+    "no-rank-is-late": Reason("it is not always the same rank that comes last, or it comes little later than the others"),
     "rank-late-perhaps-by-chance": Reason(
         "rank {rank} is late by {by_ms:.0f} ms in {late} of {reductions:plural reduction/reductions}, but that is too few, "
         "or the time varies too much, to be more than chance or another program on its cores",
         "run more steps, on machines that do nothing else",
     ),
     "rank-late-before-its-backward-pass": Reason(
-        "rank {rank}{others} comes {by_ms:.0f} ms later to the collectives than the others, who wait{when}; it loses the "
+        "rank {rank}{others} comes to the collectives {by_ms:.0f} ms later than the others, who wait{when}; it loses the "
         "time before its backward pass, in its forward pass or its input",
         "look at what rank {rank} does that others do not: its data, its host, what else runs there; its own step time will "
         "not show it",
     ),
     "rank-late-in-its-backward-pass": Reason(
-        "rank {rank}{others} comes {by_ms:.0f} ms later to the collectives than the others, who wait{when}; it loses the "
+        "rank {rank}{others} comes to the collectives {by_ms:.0f} ms later than the others, who wait{when}; it loses the "
         "time in its backward pass",
         "look at what rank {rank} does that others do not: its data, its host, what else runs there; its own step time will "
         "not show it",
@@ -178,7 +178,7 @@ REASONS = {
     "sweep-tries-one-bucket-a-parameter": Reason("the run tried several bucket sizes, one a parameter among them"),
     "no-bucket-seen": Reason("no bucket was seen", "watch the DDP module with watch_ddp(ddp, probe)"),
     "few-or-large-collectives": Reason(
-        "{parameters:plural parameter/parameters} in {collectives:plural collective/collectives}"
+        "{collectives:plural collective reduces/collectives reduce} {parameters:plural parameter/parameters}"
     ),
     "one-collective-a-parameter": Reason(
         "{collectives} collectives reduce {parameters} parameters, one each, half of them of {median_bytes:,} bytes or "

@@ -58,7 +58,8 @@ REASONS = {
     ),
     # lost-updates
     "no-finite-update": Reason(
-        "no update with finite weights and gradients other than 0 was seen", "find out first what makes them so"
+        "no update with finite weights and gradients other than 0 was seen",
+        "find out first why weights or gradients are not finite, or all gradients are 0",
     ),
     "lost-updates-not-recorded": Reason(
         "the program did not record which updates change a weight",
@@ -89,7 +90,7 @@ REASONS = {
     # non-finite
     "no-loss-recorded": Reason("the program recorded no loss", "record it with probe.scalar('loss_local', loss.item())"),
     "too-few-finite-steps": Reason(
-        "all is finite, but the run has only {seen:plural step/steps}", "run {enough} steps or more"
+        "every value is finite, but the run has only {seen:plural step/steps}", "run {enough} steps or more"
     ),
     "all-is-finite": Reason("loss and weights are finite in all {steps} steps"),
     "weights-not-finite": Reason(
@@ -156,7 +157,7 @@ REASONS = {
         "find the batches whose loss or gradients are not finite; clip after unscale_, lower the learning rate, or compute "
         "the part that overflows in fp32 or bf16",
     ),
-    "skips-only-in-the-search": Reason("steps are skipped only as the scaler looks for its scale"),
+    "skips-only-in-the-search": Reason("steps are skipped only while the scaler looks for its scale"),
     "no-step-skipped": Reason("no step is skipped"),
     "too-few-skips": Reason(
         "{skipped} of {steps} steps are skipped beyond one for each doubling of the scale: too few to tell chance from a "

@@ -10,7 +10,7 @@ REASONS = {
         "nothing was noted of which parameters the optimizer holds",
         "note an event optimizer_knows with known, parameters and orphans, once both are made",
     ),
-    "optimizer-holds-the-models-parameters": Reason("all that the optimizer holds are parameters of the model"),
+    "optimizer-holds-the-models-parameters": Reason("every parameter that the optimizer holds is one of the model's"),
     "optimizer-holds-others-but-weights-move": Reason(
         "the optimizer holds {orphans:plural parameter/parameters} that the model does not have, and weights move all the "
         "same: another part of the model may be frozen or gone on purpose",
@@ -22,7 +22,9 @@ REASONS = {
         "make the optimizer after fully_shard, from the sharded model's parameters()",
     ),
     # per-rank-norm
-    "ranks-train-apart": Reason("by local_steps ranks train apart for {steps:plural step/steps}, with norms of their own"),
+    "ranks-train-apart": Reason(
+        "local_steps says that ranks train apart for {steps:plural step/steps}, with norms of their own"
+    ),
     "no-norms-of-one-step": Reason(
         "no two ranks recorded a gradient norm for the same step",
         "record what clip_grad_norm_ returns, on every rank, as the scalar grad_norm",
@@ -51,7 +53,7 @@ REASONS = {
         "record digest('wrapped_weights', the whole weights) after wrapping too",
     ),
     "wrapping-made-weights-equal": Reason(
-        "ranks begin with {different} different sets of weights, and wrapping made all equal to one"
+        "ranks begin with {different} different sets of weights, and wrapping made them all equal to one of these"
     ),
     "shards-of-different-weights": Reason(
         "ranks began with {different} different sets of weights, and the model that trains is none of them: its shards come "
@@ -77,9 +79,9 @@ REASONS = {
         "stage3_param_persistence_threshold; hsdp: fewer replicas)",
     ),
     "stage-itself-does-not-fit": Reason(
-        "{own} does not fit itself, so it is no question of cost: a higher stage, or more ranks"
+        "{own} itself does not fit, so cost is not the question: use a higher stage, or more ranks"
     ),
-    "nothing-that-fits-sends-less": Reason("of what was run beside it, nothing that fits sends less than {own}"),
+    "nothing-that-fits-sends-less": Reason("nothing that was run beside {own}, and fits, sends less"),
     "no-lower-stage-fits": Reason("by the paper's formula no lower stage than {stage} fits"),
     "lower-stage-was-not-run": Reason(
         "by the paper's formula stage {stage} would fit, but no run of it lies beside this one",

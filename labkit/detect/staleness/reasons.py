@@ -111,14 +111,14 @@ REASONS = {
     ),
     "slow-rank-and-nobody-waits": Reason("{told}, and nobody waits for it"),
     "rank-slow-perhaps-by-chance": Reason(
-        "{told}, but not in all of them, or not for long enough: what else runs on the machine could do that",
+        "{told}, but not in every step, or not for long enough: what else runs on the machine could do that",
         "stop what else runs there, use no more ranks than cores, and run longer",
     ),
     "slow-rank-is-waited-for-in-part": Reason(
-        "{told}, and they spend only part of that time in communication", "stop what else runs there, and run longer"
+        "{told}, and the others spend only part of that time in communication", "stop what else runs there, and run longer"
     ),
     "others-wait-for-a-slow-rank": Reason(
-        "{told}, and these wait for it",
+        "{told}, and the others wait for it",
         "find out why it is slow (another job, heat, a worse link, more data) or take it out; give it a smaller batch; or "
         "do not wait, at a learning rate that stale gradients bear",
     ),

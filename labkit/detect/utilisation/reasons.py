@@ -8,11 +8,13 @@ REASONS = {
     # what is needed before anything can be said
     "no-flops-declared": Reason(
         "the program did not say what arithmetic a step needs",
-        "probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and probe.scalar('tokens', n) each step",
+        "declare it with probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and record "
+        "probe.scalar('tokens', n) in each step",
     ),
     "no-tokens-declared": Reason(
         "the program did not say how many tokens a step trains",
-        "probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and probe.scalar('tokens', n) each step",
+        "declare it with probe.declare(matmul_params=, layers=, hidden=, seq=, precision=), and record "
+        "probe.scalar('tokens', n) in each step",
     ),
     "no-ceiling-measured": Reason(
         "the record holds no measured ceiling",
@@ -55,17 +57,17 @@ REASONS = {
         "run more steps on a quiet machine",
     ),
     "steps-vary-around-the-bound": Reason(
-        "steps vary: from {low:.0%} to {high:.0%} of the ceiling, on both sides of {bound:.0%}",
+        "steps vary from {low:.0%} to {high:.0%} of the ceiling, on both sides of {bound:.0%}",
         "run more steps on a quiet machine",
     ),
     "steps-vary-with-other-programs": Reason(
-        "steps vary: from {low:.0%} to {high:.0%} of the ceiling, by what other programs left to them",
+        "steps vary from {low:.0%} to {high:.0%} of the ceiling, by what other programs left to them",
         "run more steps on a quiet machine",
     ),
     "slower-than-tuned": Reason(
         "{mfu:.0%} of what this device can do goes into the model, and the tuned end of the ladder is {faster:.1f} times as "
         "fast",
-        "larger batch, fused attention, one change at a time, watching MFU",
+        "try a larger batch and fused attention, one change at a time, and watch the MFU",
     ),
     "slower-than-tuned-for-want-of-data": Reason(
         "{mfu:.0%} of what this device can do goes into the model, and the tuned end of the ladder is {faster:.1f} times as "
@@ -75,7 +77,7 @@ REASONS = {
     ),
     "baseline-may-be-too-low": Reason(
         "the run does {mfu:.0%} of the baseline's best product, which may be too low: {doubts:and}",
-        "end what else runs on this machine, then: labkit bench --refresh, and run again",
+        "end what else runs on this machine, measure again with labkit bench --refresh, and run again",
     ),
     "utilisation-passes": Reason("{mfu:.0%} of what this device was seen to do goes into the model: that passes"),
     "utilisation-is-poor": Reason(
@@ -94,6 +96,6 @@ REASONS = {
     "kernels-small-or-bound-by-memory": Reason(
         "{mfu:.1%} of what this device was seen to do goes into the model: the kernels are too small or move too much "
         "memory",
-        "larger batch, fused attention, one change at a time, watching MFU",
+        "try a larger batch and fused attention, one change at a time, and watch the MFU",
     ),
 }

@@ -90,7 +90,7 @@ def flops(*records: Record) -> Picture:
     words = []
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
         if not record.run.fact("matmul_params"):
-            raise UsageError(f"{name} does not say what its arithmetic is; record it with {reason('no-flops-declared').fix}")
+            raise UsageError(f"{name} does not say what its arithmetic is: {reason('no-flops-declared').fix}")
         values = flops_by_convention(record.run)
         bars = axis.barh(list(labels.values()), [values[key] / 1e6 for key in labels], color=palette.BLUE, height=0.6)
         shares = {key: utilisation(record, convention=key) if values[key] > 0 else None for key in labels}

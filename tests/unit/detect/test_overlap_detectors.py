@@ -234,7 +234,7 @@ def test_the_rank_that_all_wait_for_is_named(ranks, late):
     found = verdict("late-rank", record(_one_late(ranks, late, 200)))
     assert (found.status, found.reason, found.numbers["rank"]) == ("found", "rank-late-in-its-backward-pass", late)
     assert found.numbers["by_ms"] == pytest.approx(200) and found.waste > 0
-    assert found.cause.startswith(f"rank {late} comes 200 ms later to the collectives than the others, who wait; it loses")
+    assert found.cause.startswith(f"rank {late} comes to the collectives 200 ms later than the others, who wait; it loses")
 
 
 def _one_late(ranks, late, by_ms, steps=5):

@@ -161,7 +161,7 @@ def test_one_run_or_no_weights_are_not_applicable():
 def test_a_rank_that_is_always_slow_while_others_wait_is_found():
     verdict = straggler.detect(paced([[1.0] * 20] * 3 + [[4.0] * 20], [[3.2] * 20] * 3 + [[0.2] * 20]))
     assert (verdict.status, verdict.reason) == ("found", "others-wait-for-a-slow-rank")
-    assert verdict.cause == "rank 3 takes 4 times as long for a step as the others, and these wait for it"
+    assert verdict.cause == "rank 3 takes 4 times as long for a step as the others, and the others wait for it"
     assert verdict.waste == pytest.approx(3.0 / 4.2 * 3 / 4)
 
 
