@@ -1,4 +1,7 @@
-"""The 8×8 handwritten digits: 1,797 images, shipped in data/ (see data/README.md for source and licence)."""
+"""The 8×8 handwritten digits: 1,797 images, shipped in data/ (see data/README.md for source and licence).
+
+Shapes: an item is (image [64], label [], id); a batch of B is (images [B, 64], labels [B], ids [B]).
+"""
 
 from __future__ import annotations
 

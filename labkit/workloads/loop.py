@@ -1,4 +1,7 @@
-"""One plain training loop, the same for every lab and every reference: what differs is the loader that it is given."""
+"""One plain training loop, the same for every lab and every reference: what differs is the loader that it is given.
+
+Shapes: inputs [B, ...], targets [B], ids [B]; logits [B, C] for C classes.
+"""
 
 from __future__ import annotations
 

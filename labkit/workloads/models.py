@@ -1,4 +1,7 @@
-"""Small real models."""
+"""Small real models.
+
+Shapes: images [B, 64] in, logits [B, 10] out.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A scan is a bitmap in which each pixel of the 8 × 8 digit is a block with as many inked dots as the pixel's value says.
 Preparing counts them again, so what comes out is the digit to the bit, whatever the preparation costs and wherever the
 scan was read.
+
+Shapes: a scan is [D, D] bytes, where D is 32 times its scale; an item is (image [64], label [], id).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Real text that every machine has: the bytes of Python's own standard library, read at run time."""
+"""Real text that every machine has: the bytes of Python's own standard library, read at run time.
+
+Shapes: tokens [B, S] and the next tokens [B, S], int64.
+"""
 
 from __future__ import annotations
 

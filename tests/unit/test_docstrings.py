@@ -1,7 +1,9 @@
-"""The examples in docstrings run, and say what comes out."""
+"""The examples in docstrings run, and say what comes out. What trains or reads says at its top which shapes it handles."""
 
+import ast
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,12 @@ def test_an_example_that_lies_is_noticed(tmp_path, monkeypatch, capsys):
     (tmp_path / "lies.py").write_text('"""\n>>> 1 + 1\n3\n"""\n')
     monkeypatch.syspath_prepend(tmp_path)
     assert failures(importlib.import_module("lies")) == (1, 1)
+
+
+def test_what_trains_or_loads_names_its_shapes():
+    trains = re.compile(r"DataLoader\(|\.backward\(|\bDataset\):|nn\.Module\):")
+    read = {path for room in ("labs", "workloads") for path in (PACKAGE / room).rglob("*.py") if path.stem != "exercise"}
+    found = {str(path.relative_to(PACKAGE)): path.read_text() for path in read if trains.search(path.read_text())}
+    assert {"labs/duplicate_data/programs.py", "labs/precision/loops.py", "workloads/loop.py"} <= set(found)
+    silent = [name for name, text in found.items() if "Shape" not in (ast.get_docstring(ast.parse(text)) or "")]
+    assert not silent

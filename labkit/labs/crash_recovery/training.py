@@ -1,4 +1,7 @@
-"""One rank's training, with all that is state in it. What is kept of that state, and when, is a keeper's business."""
+"""One rank's training, with all that is state in it. What is kept of that state, and when, is a keeper's business.
+
+Shapes: a batch is (images [B, 64], labels [B], ids [B]), where B is this rank's share of `global_batch`.
+"""
 
 from __future__ import annotations
 

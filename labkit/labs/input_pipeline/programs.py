@@ -2,6 +2,8 @@
 
 A loader function answers: how do the prepared batches of rank `rank` come to its device? It is all that differs between
 the variants, and what the exercise asks for.
+
+Shapes: a batch is (images [B, 64] in 0..1, labels [B], ids [B]). B is `batch`, and less where an epoch ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The training step under study, the loop that is busy without being useful, and the ceiling they are measured against."""
+"""The training step under study, the loop that is busy without being useful, and the ceiling they are measured against.
+
+Shapes: tokens and targets are [B, S], logits [B, S, V]. B is `batch`, S is `seq`, V is the 256 bytes.
+"""
 
 from __future__ import annotations
 

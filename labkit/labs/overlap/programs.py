@@ -1,6 +1,8 @@
 """The variants, and what the ranks of a launch do: train, compute alone in turn, communicate alone.
 
 A variant is two functions: how the model is wrapped, and how the gradients of a step are made. They are all that differs.
+
+Shapes: a step has `micro_batches` of (images [B, 64], labels [B]), where B is `batch` / `micro_batches`.
 """
 
 from __future__ import annotations

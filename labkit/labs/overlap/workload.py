@@ -1,4 +1,7 @@
-"""What lab 05 trains: a deep network on digits, with as many bytes of gradients and as much arithmetic as are asked for."""
+"""What lab 05 trains: a deep network on digits, with as many bytes of gradients and as much arithmetic as are asked for.
+
+Shapes: images [B, 64], labels [B]; between the blocks [B, W], where W is `width`; logits [B, 10].
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A loop is given a model in fp32, its optimizer, a `torch.amp.GradScaler` that it may use, batches on the device, the
 device's type and the configuration. It trains until the batches end.
+
+Shapes: of digits inputs are [B, 64], targets [B] and logits [B, 10]; of text [B, S], [B, S] and [B, S, 256].
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the process of a launch does: train one loop under watch, then measure its speed beside fp32's, without it."""
+"""What the process of a launch does: train one loop under watch, then measure its speed beside fp32's, without it.
+
+Shapes: a batch is (inputs, targets, ids [B]): of digits [B, 64] and [B], of text [B, S] and [B, S].
+"""
 
 from __future__ import annotations
 

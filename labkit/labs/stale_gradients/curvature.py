@@ -1,4 +1,7 @@
-"""How sharply the loss curves along a training run: the largest eigenvalue of its Hessian, by power iteration."""
+"""How sharply the loss curves along a training run: the largest eigenvalue of its Hessian, by power iteration.
+
+Shapes: images [N, 64] and labels [N] of all N samples; a vector has a tensor for each parameter, of its shape.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A worker draws batches from its own share of the data and computes gradients. What differs between the variants is what
 it does with a gradient: push it to the server and go on with what comes back, or wait for everybody's.
+
+Shapes: images [B, 64], labels [B]; weights and gradients travel flat, [P] for a model of P parameters.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 It lives on rank 0, which is a worker too. Every other worker has a thread there that serves it; rank 0's own worker calls
 the server directly. All of them take turns at one lock, and the order in which they get it is the order of arrival.
+
+Shapes: weights and gradients are flat, [P] for a model of P parameters.
 """
 
 from __future__ import annotations

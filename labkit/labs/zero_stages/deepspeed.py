@@ -3,6 +3,8 @@
 It is an extra: `pip install 'labkit[deepspeed]'`. Left to itself it would compile kernels of its own with a C++ compiler
 when it starts (a minute), reduce through shared memory where ranks share a machine, and compile an optimizer that is not
 used here (seconds a rank): none of this is wanted in a lab about what travels over the link.
+
+Shapes: stages 1 and 2 divide one flat tensor of all parameters among W ranks; stage 3 divides each parameter, flat.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The programs of the lab: train in one strategy, count what is kept and what is sent; and three traps."""
+"""The programs of the lab: train in one strategy, count what is kept and what is sent; and three traps.
+
+Shapes: tokens and targets are [B, S], logits [B, S, V]; whole weights are flat, [Ψ] for Ψ parameters.
+"""
 
 from __future__ import annotations
 

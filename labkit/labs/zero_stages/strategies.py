@@ -1,6 +1,8 @@
 """How state is divided among ranks: one function a strategy, and what each keeps, counted by its own rules.
 
 A strategy takes a model and gives what a training loop needs. That is all that differs between the variants.
+
+Shapes: FSDP2 divides a parameter [R, ...] by its rows: each of W ranks keeps [R/W, ...], rounded up and padded.
 """
 
 from __future__ import annotations

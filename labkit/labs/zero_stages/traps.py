@@ -1,4 +1,7 @@
-"""Three traps of sharded training, as small runs: each raises no error."""
+"""Three traps of sharded training, as small runs: each raises no error.
+
+Shapes: tokens and targets are [B, S], logits [B, S, V].
+"""
 
 from __future__ import annotations
 
