@@ -195,8 +195,22 @@ def test_the_size_of_the_data_need_not_be_known():
 
 
 def test_one_rank_and_no_samples_are_not_applicable():
-    assert ask("rank-duplicates", readings.fixed(97, 1, 8)).status == "not_applicable"
-    assert ask("rank-duplicates", [[[], []]]).status == "not_applicable"
+    for reading, reason in ((readings.fixed(97, 1, 8), "no-other-rank-reads"), ([[[], []]], "no-samples-recorded")):
+        verdict = ask("rank-duplicates", reading)
+        assert (verdict.status, verdict.reason) == ("not_applicable", reason)
+
+
+@pytest.mark.parametrize("name", ["rank-duplicates", "worker-duplicates"])
+def test_an_epoch_of_batches_that_hold_nothing_says_nothing(name):
+    verdict = ask(name, [[[[]], [[]]], [[[0, 1]], [[2, 3]]]], complete=False, dataset_size=1797)
+    assert (verdict.status, verdict.reason) == ("inconclusive", "nothing-read-in-epoch")
+
+
+def test_a_few_equal_samples_that_ranks_share_out_are_clear():
+    """16 of 1,500 samples are equal in fours: by hashes of the content ranks read each other's, and yet not too much."""
+    given = {"ids": False, "content": lambda i: content_of(i // 4 * 4 if i < 16 else i)}
+    verdict = ask("rank-duplicates", readings.fixed(1500, 2, 8)[:1], dataset_size=1500, **given)
+    assert (verdict.status, verdict.reason) == ("clear", "shared-out-but-equal-samples")
 
 
 def test_identical_ranks_waste_all_but_one():
@@ -273,6 +287,21 @@ def test_two_steps_or_batches_in_which_one_sample_differs_are_not_one_batch():
     batch = list(range(8))
     for reading in ([batch] * 2, [batch, batch, [*batch[:7], 9]]):
         assert ask("worker-duplicates", [[reading]], dataset_size=97).reason != "one-batch-again-and-again"
+
+
+@by_ids_and_by_content
+@pytest.mark.parametrize("declared", [2, 0])
+def test_workers_of_one_rank_alone_are_found_and_it_is_named(declared, ids):
+    right, wrong = readings.fixed(240, 2, 8)[0], readings.unsharded_workers(240, 2, 8, workers=2)[0]
+    verdict = ask("worker-duplicates", [[right[0], wrong[1]]], ids=ids, dataset_size=240, workers=declared)
+    if not ids:
+        assert verdict.status != "clear", "by hashes it may be copies in the data"
+        return
+    reason = "each-worker-of-one-rank-yields-all" if declared else "every-sample-several-times-on-one-rank"
+    assert (verdict.status, verdict.reason, verdict.numbers) == ("found", reason, {"times": 2, "rank": 1})
+    assert verdict.waste == pytest.approx(0.5 * 2 / 3), "half of what this rank reads, which is two thirds of all"
+    assert verdict.cause.startswith("rank 1 reads every sample 2 times in one epoch")
+    assert ("each of its 2 workers yields all of its data" in verdict.cause) == bool(declared)
 
 
 def test_a_few_equal_samples_among_many_are_clear():
@@ -443,6 +472,13 @@ def test_shares_that_change_hands_do_not_make_a_new_order(ids):
     (first, _), swapped = readings.same_order(97, 2, 8), readings.same_order(97, 2, 8)[0][::-1]
     verdict = ask("order", [first, swapped], ids=ids)
     assert (verdict.status, verdict.reason) == ("found", "second-epoch-repeats-global-batches")
+
+
+def test_global_batches_that_are_dealt_out_anew_in_a_later_epoch_are_named():
+    first, second = readings.fixed(97, 2, 8)
+    verdict = ask("order", [first, second, second[::-1]])
+    assert (verdict.status, verdict.reason) == ("found", "global-batches-repeat")
+    assert verdict.cause.startswith("epoch 2 repeats epoch 1's global batches one by one")
 
 
 def test_epochs_that_repeat_later_are_found_and_named():

@@ -139,6 +139,14 @@ def two_data_sets_one_after_the_other_that_count_ids_from_zero(probe, rank):
         read(probe, proper(rank, epoch, 60, data=1), epoch)
 
 
+@script(coverage="a sample is missing, or two count as one")
+def two_data_sets_that_count_ids_from_zero_and_one_sample_that_is_not_read(probe, rank):
+    probe.declare(dataset_size=160)
+    for epoch in range(3):
+        read(probe, proper(rank, epoch), epoch)
+        read(probe, proper(rank, epoch, 59, data=1), epoch)
+
+
 @script(worker_duplicates="the second loader is left before its end", coverage="the same")
 def two_data_sets_in_turn(probe, rank):
     probe.declare(dataset_size=200)
@@ -276,3 +284,15 @@ def test_a_script_is_accused_of_what_is_wrong_with_it_and_of_nothing_else(name, 
     said = verdicts_of(program, tmp_path)
     assert {one for one, verdict in said.items() if verdict.status == "found"} == found, said
     assert {one for one, verdict in said.items() if verdict.status == "inconclusive"} == left_open, said
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (two_data_sets_one_after_the_other_that_count_ids_from_zero, "every-sample-read-by-content"),
+        (two_data_sets_that_count_ids_from_zero_and_one_sample_that_is_not_read, "loaders-may-share-ids"),
+        (a_generator_that_is_used_up_after_an_epoch, "iterator-used-up"),
+    ],
+)
+def test_what_several_loaders_and_used_up_ones_read_is_told_apart(program, reason, tmp_path):
+    assert verdicts_of(program, tmp_path)["coverage"].reason == reason
