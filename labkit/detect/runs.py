@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ..record.once import once
 from ..record.schema import RankLog, Record, Run, Span, Step
 
 
@@ -27,15 +28,22 @@ def names_of(records: Sequence[Record]) -> list[str]:
 
 def train_steps(log: RankLog) -> tuple[Step, ...]:
     """A rank's steps but those of a pass of something else, such as validation, that was read through `probe.batches`."""
-    if not any("train" in step.digests for step in log.steps):
-        return log.steps
-    return tuple(step for step in log.steps if not step.digests or "train" in step.digests)
+    return once(log, "train_steps", lambda: _train_steps(log.steps))
+
+
+def _train_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    if not any("train" in step.digests for step in steps):
+        return steps
+    return tuple([step for step in steps if not step.digests or "train" in step.digests])
 
 
 def union_ns(spans: Iterable[Span]) -> int:
     """Length of the union of intervals: spans that queue or overlap are not counted twice."""
+    intervals = [(span.start_ns, span.end_ns) for span in spans]
+    if len(intervals) == 1:
+        return intervals[0][1] - intervals[0][0]
     total, reach = 0, None
-    for start, end in sorted((span.start_ns, span.end_ns) for span in spans):
+    for start, end in sorted(intervals):
         if reach is None or start > reach:
             total, reach = total + end - start, end
         elif end > reach:
@@ -45,6 +53,10 @@ def union_ns(spans: Iterable[Span]) -> int:
 
 def lane_shares(log: RankLog) -> dict[str, float]:
     """Share of a rank's time in steps that each lane covers. Lanes may overlap, so the sum may exceed 1."""
+    return once(log, "lane_shares", lambda: _lane_shares(log))
+
+
+def _lane_shares(log: RankLog) -> dict[str, float]:
     elapsed = sum(step.end_ns - step.start_ns for step in log.steps)
     lanes = sorted({span.lane for step in log.steps for span in step.spans})
     return {lane: sum(union_ns(s for s in step.spans if s.lane == lane) for step in log.steps) / elapsed for lane in lanes}

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from .once import once
 from .schema import Event, RankLog, Record, Run
 from .vocabulary import event_misfit, fact_misfit
 
@@ -99,10 +100,7 @@ class Apart:
 
 def apart(record: Record) -> Apart:
     """Tell a record's own names from labkit's. Looked at once for each record."""
-    kept: dict[str, Any] = record.__dict__  # pyright: ignore[reportAssignmentType] - beside the fields, which are frozen
-    if "_apart" not in kept:
-        kept["_apart"] = _told_apart(record)
-    return kept["_apart"]
+    return once(record, "apart", lambda: _told_apart(record))
 
 
 def _told_apart(record: Record) -> Apart:

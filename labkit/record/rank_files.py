@@ -7,8 +7,10 @@ as the line is read, so that everything that shows a record later shows text.
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,23 @@ def read_rank(path: Path) -> RankLog:
     Raises:
         RecordError: it is no regular file, or too large; a line that cannot be read, by its number.
     """
+    with _without_collector():
+        return _read_rank(path)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Nothing that is read is garbage: looking again and again whether it is takes as long as reading it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _read_rank(path: Path) -> RankLog:
     head: Head | None = None
     gathering = Gathering()
     steps: list[Step] = []

@@ -127,7 +127,7 @@ class End(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
 Line = Head | Step | Event | Seen | Digest | End
 
 
-class RankLog(msgspec.Struct, frozen=True):
+class RankLog(msgspec.Struct, frozen=True, dict=True):
     """All that one rank wrote in one attempt."""
 
     head: Head

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...record.clocks import one_clock
+from ...record.once import once
 from ...record.quantity import Quantity
 from ...record.roles import Role
 from ...record.schema import RankLog, Record, Run, Span, Step
@@ -64,7 +65,10 @@ def judged_steps(log: RankLog) -> tuple[Step, ...]:
     epoch waits for workers that have nothing ready yet: paid once an epoch, it is told apart (`epoch_start_s`). Epochs of
     very few steps are judged whole.
     """
-    steps = train_steps(log)
+    return once(log, "judged_steps", lambda: _judged(train_steps(log)))
+
+
+def _judged(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     if not steps:
         return ()
     later = _without_starts([step for step in steps if step.epoch != steps[0].epoch])
@@ -72,11 +76,10 @@ def judged_steps(log: RankLog) -> tuple[Step, ...]:
 
 
 def _without_starts(steps: Sequence[Step]) -> tuple[Step, ...]:
-    kept: list[Step] = []
-    for epoch in dict.fromkeys(step.epoch for step in steps):
-        own = [step for step in steps if step.epoch == epoch]
-        kept += own[1:] if len(own) > ENOUGH else own
-    return tuple(kept)
+    epochs: dict[int, list[Step]] = {}
+    for step in steps:
+        epochs.setdefault(step.epoch, []).append(step)
+    return tuple([step for own in epochs.values() for step in (own[1:] if len(own) > ENOUGH else own)])
 
 
 def epoch_start_s(log: RankLog) -> float | None:
@@ -90,7 +93,7 @@ def epoch_start_s(log: RankLog) -> float | None:
 
 def lane_s(step: Step, lane: str) -> float:
     """Seconds of a step that a lane covers."""
-    return union_ns(span for span in step.spans if span.lane == lane) / 1e9
+    return union_ns([span for span in step.spans if span.lane == lane]) / 1e9
 
 
 def data_s(steps: Sequence[Step]) -> np.ndarray:
@@ -106,7 +109,7 @@ def step_s(steps: Sequence[Step]) -> np.ndarray:
 def compute_s(steps: Sequence[Step]) -> np.ndarray:
     """By step: seconds neither spent waiting for data nor in a collective."""
     return step_s(steps) - np.array(
-        [union_ns(span for span in step.spans if span.lane in ("data", "comm")) / 1e9 for step in steps]
+        [union_ns([span for span in step.spans if span.lane in ("data", "comm")]) / 1e9 for step in steps]
     )
 
 
@@ -131,6 +134,10 @@ class Waits:
 
 def waits(log: RankLog) -> Waits | None:
     """What a rank waits for data; None with fewer steps than can be judged, or where no fetching was recorded."""
+    return once(log, "waits", lambda: _waits(log))
+
+
+def _waits(log: RankLog) -> Waits | None:
     steps = judged_steps(log)
     if len(steps) < ENOUGH or not any(span.lane == "data" for step in steps for span in step.spans):
         return None
@@ -155,6 +162,10 @@ def mean_waits(run: Run) -> Waits | None:
 
 def rank_rate(log: RankLog) -> float | None:
     """Samples a second of one rank, over its judged steps; None with too few of them, or where that is no number."""
+    return once(log, "rank_rate", lambda: _rank_rate(log))
+
+
+def _rank_rate(log: RankLog) -> float | None:
     steps = judged_steps(log)
     if len(steps) < ENOUGH:
         return None

@@ -8,11 +8,13 @@ for the link alone.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from ...record.once import once
 from ...record.schema import RankLog, Run, Span, Step
 from ..runs import train_steps
 
@@ -78,7 +80,7 @@ def without(intervals: list[Interval], away: list[Interval]) -> list[Interval]:
 
 
 def _lane(spans: Iterable[Span], lane: str) -> list[Interval]:
-    return union_of((span.start_ns, span.end_ns) for span in spans if span.lane == lane)
+    return union_of([(span.start_ns, span.end_ns) for span in spans if span.lane == lane])
 
 
 def _computing(spans: Iterable[Span], name: str | None = None) -> list[Interval]:
@@ -88,8 +90,7 @@ def _computing(spans: Iterable[Span], name: str | None = None) -> list[Interval]
     return without(own, _lane(spans, "idle"))
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """One step of one rank, in nanoseconds.
 
     Attributes:
@@ -128,7 +129,7 @@ def split(step: Step) -> Split:
 
 def _sum(parts: Iterable[Split]) -> Split:
     """Several steps' time together."""
-    return Split(*map(sum, zip(*map(astuple, parts), strict=True)))
+    return Split(*map(sum, zip(*parts, strict=True)))
 
 
 def by_update(steps: list[tuple[Step, ...]]) -> list[list[tuple[Step, ...]]]:
@@ -150,8 +151,11 @@ def is_alone(step: Step) -> bool:
 
 def training_steps(run: Run) -> list[tuple[Step, ...]]:
     """By step: that step on every rank; those that compute alone are left out."""
-    steps = zip(*map(train_steps, run.ranks), strict=False)
-    return [of_ranks for of_ranks in steps if not is_alone(of_ranks[0])]
+    return once(run, "training_steps", lambda: [of_ranks for of_ranks in _steps(run) if not is_alone(of_ranks[0])])
+
+
+def _steps(run: Run) -> Iterator[tuple[Step, ...]]:
+    return zip(*map(train_steps, run.ranks), strict=False)
 
 
 def warm_up(run: Run) -> int:
@@ -169,7 +173,7 @@ def measured_steps(run: Run) -> list[tuple[Step, ...]]:
 
 def alone_steps(run: Run) -> list[tuple[Step, ...]]:
     """By step: the same computing with nothing sent, on every rank."""
-    return [of_ranks for of_ranks in zip(*map(train_steps, run.ranks), strict=False) if is_alone(of_ranks[0])]
+    return [of_ranks for of_ranks in _steps(run) if is_alone(of_ranks[0])]
 
 
 def longest_s(of_ranks: tuple[Step, ...]) -> float:
@@ -207,7 +211,12 @@ def computing_is_known(run: Run, steps: list[tuple[Step, ...]] | None = None) ->
     lies in it looks hidden. A watched module says when all gradients were computed; where none was, a collective within a
     span of computing tells nothing.
     """
-    given = measured_steps(run) if steps is None else steps
+    if steps is None:
+        return once(run, "computing_is_known", lambda: _computing_is_known(measured_steps(run)))
+    return _computing_is_known(steps)
+
+
+def _computing_is_known(given: list[tuple[Step, ...]]) -> bool:
     for of_ranks in given:
         for step in of_ranks:
             comm = [] if step.series.get("backward_computed_ns") else _lane(step.spans, "comm")
@@ -221,8 +230,15 @@ def exposure(run: Run, steps: list[tuple[Step, ...]] | None = None) -> Exposure 
 
     None where there is no step, no collective was timed, or it is not known what was computing and what a wait.
     """
-    given = measured_steps(run) if steps is None else steps
-    if not computing_is_known(run, given):
+    if steps is None:
+        return once(run, "exposure", lambda: _exposure(measured_steps(run)))
+    return _exposure(steps)
+
+
+def _exposure(given: list[tuple[Step, ...]]) -> Exposure | None:
+    if not any(span.lane == "comm" for of_ranks in given for step in of_ranks for span in step.spans):
+        return None
+    if not _computing_is_known(given):
         return None
     found = [[_sum(split(step) for step in of_rank) for of_rank in zip(*update, strict=True)] for update in by_update(given)]
     if not found or not any(part.comm_ns for parts in found for part in parts):

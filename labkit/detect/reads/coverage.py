@@ -16,6 +16,7 @@ from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ..explanations import MEETINGS, unless_contents_change, unless_ids_are_doubtful, with_replacement
 from ..verdict import Verdict, answering
+from .batches import distinct, find
 from .measures import Reads, dataset_size, different_samples, every_epoch, reads
 from .over_epochs import Judged, over_epochs, too_short
 
@@ -100,12 +101,12 @@ class _OfRun:
         parts = [self._read[at] for at in self._lacking]
         so_far, surprise, passes = parts[0].copies[0][:0], 0.0, 0
         for seen, droppable in zip(parts, (self._droppable[at] for at in self._lacking), strict=True):
-            if np.isin(seen.copies[0], so_far).any():
+            if find(seen.copies[0], so_far)[1].any():
                 if len(so_far) < self._size - droppable:
                     return False
                 so_far, passes = so_far[:0], passes + 1
             surprise -= seen.unique * math.log1p(-min(len(so_far) / self._size, 0.999))
-            so_far = np.union1d(so_far, seen.copies[0])
+            so_far = distinct(np.concatenate([so_far, seen.copies[0]]))
         passes += len(so_far) >= self._size - self._droppable[self._lacking[-1]]
         if surprise < MEETINGS:  # so few samples may be apart by chance
             return None if passes else False

@@ -66,8 +66,9 @@ class Reads:
         """All keys that each rank read, in order."""
         return tuple(of_rank.keys for of_rank in self.batches)
 
-    @kept
+    @property
     def all_keys(self) -> np.ndarray:
+        """What all ranks read, rank by rank; made anew each time."""
         return np.concatenate(self.of_rank)
 
     @cached_property
@@ -86,14 +87,14 @@ class Reads:
         return len(self.copies[0])
 
     @property
-    def _each_once(self) -> bool:
+    def each_once(self) -> bool:
         """Whether no sample was read twice, by whomever."""
         return self.unique == self.total
 
     @kept
     def ranks_reading(self) -> np.ndarray:
         """For each key of `copies`, by how many ranks it was read."""
-        if self._each_once:
+        if self.each_once:
             return np.ones(self.total, np.int64)
         return counted(np.concatenate([distinct(keys) for keys in self.of_rank]))[1]
 
@@ -110,7 +111,7 @@ class Reads:
     @cached_property
     def within_ranks(self) -> int:
         """Reads of a sample that the same rank read before in this epoch."""
-        return 0 if self._each_once else sum(len(keys) - len(distinct(keys)) for keys in self.of_rank)
+        return 0 if self.each_once else sum(len(keys) - len(distinct(keys)) for keys in self.of_rank)
 
     @kept
     def _times_of_rank(self) -> tuple[np.ndarray, ...]:
@@ -146,7 +147,7 @@ class Reads:
     def unique_shares(self) -> np.ndarray:
         """By step: different samples of the global batch / its samples."""
         some = self.sizes > 0
-        if self._each_once:
+        if self.each_once:
             return np.ones(int(some.sum()))
         return distinct_in_each(self.global_batches)[some] / self.sizes[some]
 

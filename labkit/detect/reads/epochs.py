@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
 from ...record.columns import DIGEST, ID, Samples, samples_of
+from ...record.once import once
 from ...record.schema import RankLog, Run
 from .apart import told_apart_by
 from .batches import Batches, distinct, equal_steps, grouped
 from .epoch_reads import Key, Reads
 from .keeping import Keeping
-
-Kind = TypeVar("Kind")
 
 ENDLESS = 1.5
 """An epoch that no loader ended, and in which ranks read this many times the data, is a run that counts no epochs."""
@@ -65,7 +63,7 @@ def every_epoch(run: Run, name: str = "train") -> tuple[Epoch, ...]:
     Of ranks that share a `data_rank` the first stands for all: see `model_parallel_groups`. A run is looked through once,
     and what was found is kept with it.
     """
-    return _once(run, f"every_epoch {name}", lambda: _every_epoch(run, name))
+    return once(run, f"every_epoch {name}", lambda: _every_epoch(run, name))
 
 
 def reads(run: Run, epoch: int, key: Key | None = None, name: str = "train") -> Reads:
@@ -92,16 +90,15 @@ def dataset_size(run: Run) -> int | None:
 
 def different_samples(run: Run, name: str = "train") -> int:
     """How many samples a run read that differ in content, over all epochs and ranks."""
-    return _once(run, f"different_samples {name}", lambda: _different_samples(run, name))
+    return once(run, f"different_samples {name}", lambda: _different_samples(run, name))
 
 
 def ranks_off_their_group(run: Run, name: str = "train") -> list[tuple[RankLog, int]]:
     """Ranks that do not read, step by step, what the first rank of their own share reads, and in which epoch that begins."""
-    by_log = dict(zip((id(log) for log in run.ranks), _samples(run, name), strict=True))
     found = []
     for first, *others in model_parallel_groups(run):
         for log in others:
-            own, model = by_log[id(log)], by_log[id(first)]
+            own, model = _of_log(log, name), _of_log(first, name)
             apart = np.flatnonzero(~_reads_the_same(own, model))
             found += [(log, int(own.epoch[apart[0]]))] if len(apart) else []
     return found
@@ -118,23 +115,18 @@ def _reads_the_same(own: Samples, model: Samples) -> np.ndarray:
     return (both & by_id) | (neither & by_content) | (~both & ~neither & nothing)
 
 
-def _once(run: Run, name: str, make: Callable[[], Kind]) -> Kind:
-    """What was made of a run before, or what `make` makes: it is kept with the run."""
-    made = vars(run).setdefault("made_of_reads", {})
-    if name not in made:
-        made[name] = make()
-    return made[name]
-
-
 def _samples(run: Run, name: str) -> list[Samples]:
     """By rank: what it read under a name."""
-    return _once(run, f"samples {name}", lambda: [samples_of(log.steps, name) for log in run.ranks])
+    return [_of_log(log, name) for log in run.ranks]
+
+
+def _of_log(log: RankLog, name: str) -> Samples:
+    return once(log, f"samples {name}", lambda: samples_of(log.steps, name))
 
 
 def _of_shares(run: Run, name: str) -> list[Samples]:
     """The same of the first rank of each share."""
-    by_log = dict(zip((id(log) for log in run.ranks), _samples(run, name), strict=True))
-    return [by_log[id(share[0])] for share in model_parallel_groups(run)]
+    return [_of_log(share[0], name) for share in model_parallel_groups(run)]
 
 
 def _different_samples(run: Run, name: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
-MOST_BYTES = 256 * 2**20
+MOST_BYTES = 64 * 2**20
 """Of the arrays of all epochs of a run together; what was used longest ago is made again when it is asked for."""
 
 Kind = TypeVar("Kind")

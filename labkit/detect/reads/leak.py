@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from ...record.columns import DIGEST, ID, Samples, as_array, samples_of
+from ...record.once import once
 from ...record.schema import RankLog, Run, Seen
 from .batches import Batches, distinct, find, grouped, starts_of
 
@@ -52,7 +53,7 @@ def held_out(log: RankLog, name: str = "validation") -> list[Seen]:
 def validation_leak(run: Run, name: str = "validation", train_name: str = "train") -> Leak | None:
     """What of the validation data was trained on; None where no validation was recorded."""
     passes = [held_out(log, name) for log in run.ranks]
-    trained = [samples_of(log.steps, train_name) for log in run.ranks]
+    trained = [once(log, f"samples {train_name}", lambda log=log: samples_of(log.steps, train_name)) for log in run.ranks]
     if not any(passes) or not any(map(len, trained)):
         return None
     every_pass = [seen for own in passes for seen in own]

@@ -18,6 +18,7 @@ from ...record.schema import Record, Run
 from ..catalogue import said
 from ..explanations import COINCIDENCE, ENOUGH, unless_contents_change
 from ..verdict import Verdict, answering
+from .batches import distinct, find
 from .measures import Reads, every_epoch, same_order
 from .orders import Orders, Repeat, orders_of_batches, orders_of_ranks, period
 
@@ -70,7 +71,7 @@ def _endless(run: Run) -> Verdict | None:
     if len(read) != 1 or not read[0].parts[0].stretch:
         return None
     whole = read[0].whole
-    periods = [after for keys in whole.of_rank if len(np.unique(keys)) >= ENOUGH and (after := period(keys, ENOUGH))]
+    periods = [after for keys in whole.of_rank if len(distinct(keys)) >= ENOUGH and (after := period(keys, ENOUGH))]
     evidence = {"told_apart_by": Quantity(whole.key)}
     if not periods:
         return _answer("not_applicable", "no-epochs-counted", evidence)
@@ -170,7 +171,7 @@ def _clear_if_it_would_show(read: Sequence[Reads], run: Run) -> Verdict:
         clear = _answer("clear", "second-epoch-in-another-order", evidence)
     else:
         clear = _answer("clear", "each-epoch-in-another-order", evidence, epochs=len(read))
-    comes_again = any(np.isin(b.all_keys, a.all_keys).any() for a, b in itertools.pairwise(read))
+    comes_again = any(find(b.copies[0], a.copies[0])[1].any() for a, b in itertools.pairwise(read))
     if read[0].key == "digest" and not comes_again:
         return _answer("inconclusive", "no-sample-comes-again", evidence)
     return unless_contents_change(clear, run)

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ...record.schema import Run
+from .batches import counted, names_whatever_order
 from .epoch_reads import Reads
 from .epochs import every_epoch
 
@@ -88,18 +89,19 @@ class Orders:
 def orders_of_ranks(read: Sequence[Reads]) -> Orders:
     """The order in which each rank reads, epoch by epoch."""
     lanes = [[seen.of_rank[rank] for seen in read] for rank in range(read[0].world_size)]
-    return _orders(lanes, lambda lane, place, length: _surprise(lanes[lane][place][:length], ()))
+    return _orders(
+        lanes, lambda lane, place, length: _surprise(lanes[lane][place][:length], (), read[place].within_ranks == 0)
+    )
 
 
 def orders_of_batches(read: Sequence[Reads]) -> Orders:
     """The order in which global batches come, whatever rank reads which part of one."""
-    batches = [[np.sort(keys) for keys in seen.global_batches] for seen in read]
     names: dict[bytes, int] = {}
-    named = [[names.setdefault(keys.tobytes(), len(names)) for keys in of_epoch] for of_epoch in batches]
+    named = [[names.setdefault(name, len(names)) for name in names_whatever_order(seen.global_batches)] for seen in read]
 
     def surprise(_: int, place: int, length: int) -> float:
-        whole = batches[place][:length]
-        return _surprise(np.concatenate(whole), [len(keys) for keys in whole])
+        whole = read[place].global_batches[:length]
+        return _surprise(whole.keys, whole.sizes.tolist(), read[place].each_once)
 
     return _orders([[np.array(of_epoch, np.int64) for of_epoch in named]], surprise)
 
@@ -154,11 +156,12 @@ def _as_before(keys: np.ndarray, alike: Sequence[tuple[np.ndarray, int]]) -> tup
     return len(keys), None
 
 
-def _surprise(keys: np.ndarray, sizes: Sequence[int]) -> float:
+def _surprise(keys: np.ndarray, sizes: Sequence[int], each_once: bool) -> float:
     """-log of the chance of one order: of n samples, in batches of these sizes, within which the order does not count.
 
-    What comes several times, as workers deliver it, may come in step: each different sample counts once.
+    What comes several times, as workers deliver it, may come in step: each different sample counts once. `each_once`: none
+    does.
     """
-    copies = np.unique(keys, return_counts=True)[1]
+    copies = np.ones(len(keys), np.int64) if each_once else counted(keys)[1]
     same = sum(math.lgamma(count + 1) for count in (*sizes, *copies[copies > 1].tolist()))
     return max(0.0, min(math.lgamma(len(keys) + 1) - same, math.lgamma(len(copies) + 1)))
