@@ -14,18 +14,18 @@ from typing import overload
 import msgspec
 import numpy as np
 
-from .schema import Seen, Step
+from .schema import Line, Seen, Step
 
 DIGEST, ID = np.dtype(np.uint64), np.dtype(np.int64)
 
 
 class Column:
-    """Numbers of many steps behind one another; it grows while a file is read."""
+    """Numbers of many steps behind one another; it grows while a file is read, or is given as it was kept."""
 
     __slots__ = ("_length", "_parts", "dtype")
 
-    def __init__(self, dtype: np.dtype) -> None:
-        self.dtype, self._parts, self._length = dtype, [], 0
+    def __init__(self, dtype: np.dtype, kept: np.ndarray | None = None) -> None:
+        self.dtype, self._parts, self._length = dtype, [] if kept is None else [kept], 0 if kept is None else len(kept)
 
     def add(self, values: Sequence[int]) -> Keys:
         """Append some numbers, and return them as a part of the column.
@@ -123,34 +123,43 @@ class Steps(tuple[Step, ...]):
 
 
 class Gathering:
-    """Takes the samples out of lines as they are read."""
+    """Takes the samples out of lines as they are read, and holds them in memory."""
 
     def __init__(self) -> None:
         self._of_steps: dict[str, tuple[Column, Column]] = {}
         self._of_seen: dict[str, tuple[Column, Column]] = {}
 
-    def step(self, step: Step) -> Step:
-        """The step, its samples moved into columns.
+    def take(self, line: Line) -> Line:
+        """The line, its samples moved into columns.
 
         Raises:
             OverflowError: a hash is not one of 64 bits.
         """
+        if isinstance(line, Step):
+            return self._step(line)
+        return self._seen(line) if isinstance(line, Seen) else line
+
+    def _step(self, step: Step) -> Step:
         for name, values in step.digests.items():
             step.digests[name] = _of(self._of_steps, name)[0].add(values)  # pyright: ignore[reportArgumentType]
         for name in step.ids.keys() & step.digests.keys():
             step.ids[name] = _of(self._of_steps, name)[1].add(step.ids[name])  # pyright: ignore[reportArgumentType]
         return step
 
-    def seen(self, seen: Seen) -> Seen:
-        """The same of what was read outside a step."""
+    def _seen(self, seen: Seen) -> Seen:
         digests, ids = _of(self._of_seen, seen.name)
         return msgspec.structs.replace(seen, digests=digests.add(seen.digests), ids=ids.add(seen.ids))
 
     def steps(self, steps: Iterable[Step]) -> Steps:
         """All steps that were read."""
-        found = Steps(steps)
-        found.columns = self._of_steps
-        return found
+        return with_columns(steps, self._of_steps)
+
+
+def with_columns(steps: Iterable[Step], columns: dict[str, tuple[Column, Column]]) -> Steps:
+    """Steps, and their samples by name: hashes, ids."""
+    found = Steps(steps)
+    found.columns = columns
+    return found
 
 
 def _of(columns: dict[str, tuple[Column, Column]], name: str) -> tuple[Column, Column]:

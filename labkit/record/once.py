@@ -12,7 +12,7 @@ Kind = TypeVar("Kind")
 
 def once(of: RankLog | Run | Record, name: str, make: Callable[[], Kind]) -> Kind:
     """What was made of a noun before under this name, or what `make` makes now. Nobody may change it."""
-    made = vars(of).setdefault("_made", {})
+    made = vars(of).setdefault("made once", {})
     if name not in made:
         made[name] = make()
     return made[name]

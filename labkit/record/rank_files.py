@@ -12,18 +12,19 @@ import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from ..errors import RecordError
 from ..words import printable
+from . import compact
 from .bounds import MAX_ARRAY_BYTES, MAX_ARRAYS, MAX_LINE_BYTES, MAX_LINES, MAX_RUN_BYTES
 from .columns import Gathering
 from .files import lines_of, open_regular
+from .rank_log import Take, rank_log
 from .safe_json import decoded
-from .schema import SCHEMA_VERSION, Digest, End, Event, Head, Line, RankLog, Seen, Step
+from .schema import SCHEMA_VERSION, End, Head, Line, RankLog
 
 _decoder = msgspec.json.Decoder(Line)
 
@@ -60,18 +61,23 @@ def _without_collector() -> Iterator[None]:
 
 
 def _read_rank(path: Path) -> RankLog:
-    head: Head | None = None
+    if compact.is_long(path):
+        log = compact.read(path, lambda take: _checked_lines(path, take))
+        if log is not None:
+            return log
     gathering = Gathering()
-    steps: list[Step] = []
-    events: list[Event] = []
-    seen: list[Seen] = []
-    digests: dict[str, str] = {}
+    return rank_log(_checked_lines(path, gathering.take), gathering.steps)
+
+
+def _checked_lines(path: Path, take: Take) -> Iterator[Line]:
+    """The lines of a file, each as `take` gives it back, up to one that was cut off as the rank was killed."""
+    head: Head | None = None
     finished = False
     for number, raw, whole in _lines(path):
         if not raw:
             continue
         try:
-            line = _decoded_line(raw, gathering)
+            line = _decoded_line(raw, take)
         except (msgspec.DecodeError, _OutOfBounds) as error:
             if not whole:
                 break  # no newline after it: the rank was killed while writing, which `finished` says already
@@ -81,23 +87,13 @@ def _read_rank(path: Path) -> RankLog:
                 f"{path}, line {number}: it comes after the end mark; another process wrote into this file too: give each "
                 "process a probe and a file of its own"
             )
-        match line:
-            case Head():
-                _check_head(path, number, line, head)
-                head = line
-            case Step():
-                steps.append(line)
-            case Event():
-                events.append(line)
-            case Seen():
-                seen.append(line)
-            case Digest():
-                digests[line.name] = line.value
-            case End():
-                finished = True
+        if isinstance(line, Head):
+            _check_head(path, number, line, head)
+            head = line
+        finished = isinstance(line, End)
+        yield line
     if head is None:
         raise RecordError(f"{path}: no head line; the rank ended before its first step")
-    return RankLog(head, gathering.steps(steps), tuple(events), tuple(seen), digests, finished)
 
 
 def _lines(path: Path):
@@ -117,12 +113,9 @@ def _check_head(path: Path, number: int, line: Head, earlier: Head | None) -> No
         )
 
 
-def _decoded_line(raw: bytes, gathering: Gathering) -> Any:
-    line = decoded(raw, _decoder)
+def _decoded_line(raw: bytes, take: Take) -> Line:
     try:
-        if isinstance(line, Step):
-            return gathering.step(line)
-        return gathering.seen(line) if isinstance(line, Seen) else line
+        return take(decoded(raw, _decoder))
     except OverflowError:
         raise _OutOfBounds("a hash of a sample is not a number of 64 bits") from None
 

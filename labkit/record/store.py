@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import platformdirs
 
 from ..arguments import checked
 from ..errors import RecordError, shown
 from ..words import plural, printable
 from .baseline import Baseline
 from .bounds import MAX_RANKS, MAX_RECORD_JSON_BYTES, MAX_ROLE, MAX_ROLES, MAX_RUN_BYTES, Int, Name, Named, Value
+from .cache import cache_folder
 from .clocks import on_one_clock
 from .files import read_regular, reason_of
 from .load import Load
@@ -81,8 +81,7 @@ def _decoded(path: Path) -> _RecordFile:
 
 def runs_folder() -> Path:
     """The user's cache folder for runs (LABKIT_CACHE overrides its parent)."""
-    base = os.environ.get("LABKIT_CACHE") or platformdirs.user_cache_dir("labkit")
-    return Path(base) / "runs"
+    return cache_folder() / "runs"
 
 
 def new_folder(where: Path | str | None, name: str) -> Path:
