@@ -17,9 +17,9 @@ from . import __version__
 from .errors import RecordError, UsageError
 from .labs.spec import LabSpec, RunPlan
 from .ranks.backend import Placement, threads_per_rank, usable_cores
+from .ranks.data_store import Testbed, bring_up
 from .ranks.join import Place, attempt, run_joined
 from .ranks.launch import Launched, launch
-from .ranks.storage import Standing, standing
 from .record import store
 from .record.baseline import Baseline, read_baseline, reason_to_set_aside, write_baseline
 from .record.load import heaviest
@@ -52,17 +52,17 @@ def run_lab(
     plans = spec.plan(variant if callable(variant) else chosen.name, config, request.ranks)
     check_plans(spec, config, plans, request, place)
     placement = request.placement(place)  # refuses what cannot be, before anything is made, as the next line does
-    surroundings = around(plans, request, place)
+    surroundings = testbed_for(plans, request, place)
     if place is not None and place.rank != 0:
-        help_along(plans, request, place)
+        take_part(plans, request, place)
         return None
     if record_dir is not None and place is not None and attempt() > 0:
         record_dir = f"{record_dir}.attempt{attempt()}"  # the one before left its files in the folder that was asked for
     folder = store.new_folder(record_dir, f"{spec.slug}-{chosen.name}")
-    with surroundings as stands:
-        runs = execute(plans, request, folder, placement, place, stands)
+    with surroundings as up:
+        runs = execute(plans, request, folder, placement, place, up)
     head = next(iter(runs.values())).ranks[0].head
-    provenance = provenance_of(head, request.seed, stands, runs.values())
+    provenance = provenance_of(head, request.seed, up, runs.values())
     record = Record(spec.slug, chosen.name, asdict(config), provenance, runs, folder)
     if spec.baseline is not None:
         return _keep_baseline(spec.baseline, record)
@@ -83,22 +83,22 @@ def _keep_baseline(found_by: Callable[[Record], Baseline | None], record: Record
     return record
 
 
-def around(plans: list[RunPlan], request: Request, place: Place | None) -> AbstractContextManager[Standing]:
-    """What stands around the ranks of these plans, up while the context lasts. Hosts are not made that no plan wants.
+def testbed_for(plans: list[RunPlan], request: Request, place: Place | None) -> AbstractContextManager[Testbed]:
+    """Hosts, links and data store of these plans, up while the context lasts. Hosts are not made that no plan wants.
 
     Raises:
-        UsageError: a store under torchrun, whose ranks may be on several machines.
+        UsageError: a data store under torchrun, whose ranks may be on several machines.
     """
-    stores = [plan.store for plan in plans if plan.store is not None]
+    stores = [plan.data_store for plan in plans if plan.data_store is not None]
     links = request.links if any(plan.group and plan.network for plan in plans) else None
     if not stores:
-        return standing(links)
+        return bring_up(links)
     if place is not None:
         raise UsageError(
             "this variant reads from a store on a host that labkit makes on this machine, but torchrun started the ranks "
             "where they are; run it without torchrun"
         )
-    return standing(links, stores[0])
+    return bring_up(links, stores[0])
 
 
 def execute(
@@ -107,12 +107,12 @@ def execute(
     folder: Path,
     placement: Placement,
     place: Place | None,
-    stands: Standing,
+    up: Testbed,
 ) -> dict[str, Run]:
     """Run every plan, each in a folder of its role. *Called on* the parent, or on rank 0 under torchrun.
 
     Args:
-        stands: hosts that are up, for the plans that want a network, and a store, for those that read it.
+        up: hosts that are up, for the plans that want a network, and a data store, for those that read it.
     """
     runs = {}
     for plan in plans:
@@ -123,13 +123,13 @@ def execute(
             launched = _joined(plan, request, place, where)
             assert launched is not None  # rank 0
         else:
-            launched = _launched(plan, request, placement, where, stands)
+            launched = _launched(plan, request, placement, where, up)
         run = store.read_run(where, role, launched.wall_s, launched.attempts)
         runs[role] = msgspec.structs.replace(run, load=launched.load)
     return runs
 
 
-def help_along(plans: list[RunPlan], request: Request, place: Place) -> None:
+def take_part(plans: list[RunPlan], request: Request, place: Place) -> None:
     """Take part in the plans that need all ranks. *Called on* every rank but 0, under torchrun."""
     for plan in plans:
         if plan.group:
@@ -150,7 +150,7 @@ def _joined(plan: RunPlan, request: Request, place: Place, folder: Path | None) 
     )
 
 
-def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path, stands: Standing) -> Launched:
+def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path, up: Testbed) -> Launched:
     tell = request.on_progress
     return launch(
         plan.program,
@@ -163,8 +163,8 @@ def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Pat
         threads=plan.threads or threads_per_rank(request.ranks),
         deadline_s=request.deadline_s,
         group=plan.group,
-        seats=stands.seats_for(plan.ranks, group=plan.group and plan.network, reads_store=plan.store is not None),
-        store=stands.store if plan.store else None,
+        seats=up.seats_for(plan.ranks, group=plan.group and plan.network, reads_data_store=plan.data_store is not None),
+        data_store=up.data_store if plan.data_store else None,
         max_restarts=plan.max_restarts,
         faults=(*plan.faults, *(request.faults if plan.role == Role.VARIANT else ())),
         control=request.control,
@@ -186,7 +186,7 @@ def kept_baseline(head: Head, provenance: Provenance) -> Baseline | None:
     return None
 
 
-def provenance_of(head: Head, seed: int, stands: Standing, runs: Iterable[Run]) -> Provenance:
+def provenance_of(head: Head, seed: int, up: Testbed, runs: Iterable[Run]) -> Provenance:
     """What was measured here and now, on the device that a rank used."""
     import torch
 
@@ -203,7 +203,7 @@ def provenance_of(head: Head, seed: int, stands: Standing, runs: Iterable[Run]) 
         labkit=__version__,
         python=platform.python_version(),
         system=system_name(),
-        network=stands.network,
-        storage=stands.storage,
+        network=up.network,
+        storage=up.storage,
         load=heaviest([run.load for run in runs]),
     )

@@ -39,7 +39,7 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Store:
+class DataStore:
     """What a launch reads over the network from one server: the same for all launches of a record.
 
     Attributes:
@@ -81,7 +81,7 @@ class RunPlan:
         group: whether the ranks form a process group.
         network: whether it runs on the hosts and links that the run was given; a launch of one rank never does.
         threads: intra-op threads of each rank; None gives it those of a rank under study, so that sums are equal.
-        store: what the ranks find at `context.store`; None for nothing.
+        data_store: what the ranks find at `context.data_store`; None for nothing.
         faults: planned faults of this launch, before those that the caller of `Lab.run` adds to the run under study.
         max_restarts: how often the elastic agent may start the ranks again.
     """
@@ -93,7 +93,7 @@ class RunPlan:
     group: bool = True
     network: bool = True
     threads: int | None = None
-    store: Store | None = None
+    data_store: DataStore | None = None
     faults: tuple[Fault, ...] = ()
     max_restarts: int = 0
 

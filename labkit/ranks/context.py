@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..record.probe import Probe
 from ..record.schema import Network
+from .data_store import DataStoreAddress
 from .hosts import bytes_on
-from .storage import StoreAddress
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +31,7 @@ class RankContext:
         folder: the run's folder, the same for all ranks of a host.
         probe: this rank's probe.
         network: the hosts of one machine and the links between them, if the run was given such.
-        store: where the server is that all ranks read from, if the plan has one.
+        data_store: where the server is that all ranks read from, if the plan has one.
         expect_steps: tell the progress bar how many steps this rank will make in all; with `together=True` how many all
             ranks will make, where each takes of them as many as it can.
         reached: say that the program came to a point of this name, where a planned fault may wait for it.
@@ -50,7 +50,7 @@ class RankContext:
     probe: Probe
     expect_steps: Callable[..., None]
     network: Network | None = None
-    store: StoreAddress | None = None
+    data_store: DataStoreAddress | None = None
     reached: Callable[[str], None] = field(default=lambda _point: None)
 
     def wire_bytes(self) -> tuple[int, int] | None:

@@ -260,7 +260,7 @@ def make_context(
         probe=probe,
         expect_steps=expect_steps,
         network=job.seats.network if job.seats else None,
-        store=job.store,
+        data_store=job.data_store,
         reached=lambda point: injector.reached(point, probe.step),
     )
     return context, probe

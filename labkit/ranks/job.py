@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .backend import Placement
+from .data_store import DataStoreAddress
 from .faults import Fault
 from .hosts import Seats
-from .storage import StoreAddress
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Job:
         faults: planned faults.
         group: whether to join a process group (False for one-process references).
         seats: the hosts that the ranks sit on; None for the machine itself.
-        store: where the store is that the ranks read from; None for none.
+        data_store: where the store is that the ranks read from; None for none.
         env: the launching process's environment: the warm server's is as old as the server.
     """
 
@@ -42,7 +42,7 @@ class Job:
     faults: tuple[Fault, ...] = ()
     group: bool = True
     seats: Seats | None = None
-    store: StoreAddress | None = None
+    data_store: DataStoreAddress | None = None
     env: dict[str, str] = field(default_factory=dict)
 
 

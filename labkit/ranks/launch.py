@@ -22,13 +22,13 @@ from . import reports
 from .agent import Agent
 from .backend import Placement, choose, threads_per_rank, visible_gpus
 from .board import Board, RankState, started_ticks
+from .data_store import DataStoreAddress
 from .ending import end_launch
 from .faults import Fault
 from .hosts import Seats
 from .job import Job, board_file, value_file
 from .load import LoadWatch
 from .memory import MemoryWatch
-from .storage import StoreAddress
 
 MAX_RANKS = 256
 DEADLINE_S = 300.0
@@ -121,7 +121,7 @@ def launch(
     faults: tuple[Fault, ...] = (),
     group: bool = True,
     seats: Seats | None = None,
-    store: StoreAddress | None = None,
+    data_store: DataStoreAddress | None = None,
     control: Control | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Launched:
@@ -143,7 +143,7 @@ def launch(
         faults: planned faults.
         group: False for a program that uses no process group.
         seats: the hosts that the ranks sit on, as `hosts` gives them; None for the machine itself.
-        store: where the store is that the program reads from, given to each rank as `context.store`.
+        data_store: where the data store is that the program reads from, given to each rank as `context.data_store`.
         control: to stop the run from another thread.
         on_progress: called about every 20 ms while the ranks run, on the calling thread.
 
@@ -168,7 +168,7 @@ def launch(
         faults=faults,
         group=group,
         seats=seats,
-        store=store,
+        data_store=data_store,
         env=dict(os.environ),
     )
     control = control or Control()

@@ -56,25 +56,25 @@ class NumberFormat:
         """The gap between 1 and the next number."""
         return 2.0**-self.significand_bits
 
-    def store(self, value: float) -> Stored:
+    def round(self, value: float) -> Rounded:
         """What is left of a number in this format.
 
-        >>> [form.store(1e-8).fate for form in FORMATS]
+        >>> [form.round(1e-8).fate for form in FORMATS]
         ['rounded', 'rounded', 'rounded', 'underflow']
-        >>> BF16.store(256 + 1).value  # there is no room for the last bit
+        >>> BF16.round(256 + 1).value  # there is no room for the last bit
         256.0
         """
-        return _store(self, value)
+        return _in_bits(self, value)
 
 
 @dataclass(frozen=True)
-class Stored:
+class Rounded:
     """A number as a format keeps it.
 
     Attributes:
         format: which.
-        given: what was to be stored.
-        value: what is stored.
+        given: what was to be rounded.
+        value: what is left of it.
         sign, exponent, significand: the bits, as text of 0 and 1.
         fate: what became of it.
     """
@@ -119,21 +119,21 @@ def number_format(name: str) -> NumberFormat:
     raise UnknownName("number format", name, [known.name for known in FORMATS])
 
 
-def _store(form: NumberFormat, value: float) -> Stored:
+def _in_bits(form: NumberFormat, value: float) -> Rounded:
     sign = "1" if math.copysign(1.0, value) < 0 else "0"
     ones = "1" * form.exponent_bits
     if math.isnan(value):
-        return Stored(form, value, math.nan, "0", ones, "1" + "0" * (form.significand_bits - 1), "not a number")
+        return Rounded(form, value, math.nan, "0", ones, "1" + "0" * (form.significand_bits - 1), "not a number")
     if math.isinf(value):
-        return Stored(form, value, value, sign, ones, "0" * form.significand_bits, "exact")
+        return Rounded(form, value, value, sign, ones, "0" * form.significand_bits, "exact")
     units, exponent = _rounded(form, abs(Fraction(value)))
     if exponent > form.bias:
         infinite = math.copysign(math.inf, value)
-        return Stored(form, value, infinite, sign, ones, "0" * form.significand_bits, "overflow")
+        return Rounded(form, value, infinite, sign, ones, "0" * form.significand_bits, "overflow")
     hidden = 1 << form.significand_bits
     field = exponent + form.bias if units >= hidden else 0
     stored = math.copysign(float(units * Fraction(2) ** (exponent - form.significand_bits)), value)
-    return Stored(
+    return Rounded(
         form,
         value,
         stored,

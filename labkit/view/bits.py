@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..errors import UsageError
-from ..theory.formats import FORMATS, FP32, Stored
+from ..theory.formats import FORMATS, FP32, Rounded
 from . import palette
 from .cards import box, escape
 
@@ -53,7 +53,7 @@ class Bits:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"give one number, as in Bits(0.1); given {value!r}")
         self.value = _as_float(value)
-        self.stored: dict[str, Stored] = {form.name: form.store(self.value) for form in FORMATS}
+        self.stored: dict[str, Rounded] = {form.name: form.round(self.value) for form in FORMATS}
 
     def __repr__(self) -> str:
         lines = [f"{self.value!r}, bit by bit (computed)"]
@@ -161,7 +161,7 @@ def _as_float(value: float) -> float:
         raise UsageError(f"give a number up to 1.8e308, which is what a 64-bit float holds; given {value!r}") from None
 
 
-def _error(kept: Stored) -> str:
+def _error(kept: Rounded) -> str:
     error = kept.relative_error
     return "" if error is None else "error 0" if error == 0 else f"error {error:.1e}"
 
@@ -170,7 +170,7 @@ def _legend() -> str:
     return " ".join(f"<span style='color:{colour}'>{letter} = {part}</span>" for part, colour, letter in PARTS)
 
 
-def _row(name: str, kept: Stored) -> str:
+def _row(name: str, kept: Rounded) -> str:
     colour = _FATE_COLOUR[kept.fate]
     fate = f"<span style='color:{colour};font-weight:bold'>{_FATE_MARK[kept.fate]} {_FATE_WORDS[kept.fate]}</span>"
     cells = (
@@ -183,7 +183,7 @@ def _row(name: str, kept: Stored) -> str:
     return "<tr>" + "".join(f"<td style='{_COLUMN}'>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _bits(kept: Stored) -> str:
+def _bits(kept: Rounded) -> str:
     """The bits in fp32's columns: an exponent to the right, a significand to the left, dots where bits are missing."""
     groups = []
     for (part, colour, letter), width in zip(PARTS, (1, FP32.exponent_bits, FP32.significand_bits), strict=True):

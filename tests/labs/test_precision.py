@@ -49,7 +49,7 @@ def test_small_terms_are_lost_beside_large_ones():
     assert plus(torch.float16, 1, 2.0**-11) == 1 and plus(torch.float16, 1, 2.0**-10) > 1
     assert plus(torch.bfloat16, 256, 1) == 256 and plus(torch.bfloat16, 256, 2) == 258
     assert plus(torch.bfloat16, 1, 2.0**-8) == 1 and plus(torch.float32, 2048, 1) == 2049
-    assert FP16.store(2049).value == 2048 and BF16.store(257).value == 256
+    assert FP16.round(2049).value == 2048 and BF16.round(257).value == 256
 
 
 def test_adding_a_ten_thousandth_stalls_at_a_quarter_in_fp16_and_at_a_thirty_second_in_bf16():

@@ -9,7 +9,7 @@ import pytest
 from labkit.errors import RankFailed
 from labkit.ranks.faults import Fault
 from labkit.ranks.launch import launch
-from labkit.ranks.shared_store import meet_after_a_crash
+from labkit.ranks.rendezvous_store import meet_after_a_crash
 from labkit.record.store import read_run
 
 pytestmark = pytest.mark.ranks

@@ -39,7 +39,7 @@ from ...workloads.scans import (
     scan_bytes,
     sleep_until,
 )
-from ..spec import RunPlan, Store, TaskFor
+from ..spec import DataStore, RunPlan, TaskFor
 from . import Config
 
 Loader = Callable[..., Iterable]
@@ -127,7 +127,7 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
         )
     task = Task(config, loader, dummy=variant == "dummy")
     store = _store(config)
-    train_all = partial(RunPlan, program=train_on_ranks, store=store)
+    train_all = partial(RunPlan, program=train_on_ranks, data_store=store)
     plans = [train_all(role=Role.VARIANT, task=task, ranks=ranks)]
     every = config.compare == "all"
     if config.compare == "nothing":
@@ -144,7 +144,7 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
     return plans
 
 
-def _store(config: Config) -> Store | None:
+def _store(config: Config) -> DataStore | None:
     if config.source != "store":
         return None
     held = config.num_samples * scan_bytes(config.scan)
@@ -153,7 +153,7 @@ def _store(config: Config) -> Store | None:
             f"the store would hold {held / 1e9:.3g} GB, {config.num_samples} scans of scan={config.scan}, and at most "
             f"{STORE_BYTES / 1e9:g} GB are served from memory; give a smaller scan, or fewer num_samples"
         )
-    return Store(
+    return DataStore(
         rate_bits_per_s=config.store_mbit * 1e6,
         items=partial(all_scans, config.num_samples, config.scan),
         item_bytes=scan_bytes(config.scan),
@@ -221,8 +221,8 @@ def _data(context: RankContext) -> Scans | Digits:
     local.mkdir(exist_ok=True)
     read = None
     if config.source == "store":
-        assert context.store is not None
-        read = Remote(context.store, math.isqrt(context.store.item_bytes))
+        assert context.data_store is not None
+        read = Remote(context.data_store, math.isqrt(context.data_store.item_bytes))
     return Scans(
         digits,
         scale=config.scan,

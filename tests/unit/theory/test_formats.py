@@ -29,7 +29,7 @@ def test_every_bit_is_the_one_that_torch_stores(form):
     stored = torch.tensor(values, dtype=torch.float32).to(getattr(torch, form.torch_name))
     bits = stored.view({16: torch.int16, 32: torch.int32}[form.bits]).tolist()
     for value, expected, pattern in zip(values, stored.double().tolist(), bits, strict=True):
-        kept = form.store(value)
+        kept = form.round(value)
         if math.isnan(expected):
             assert math.isnan(kept.value)
         else:
@@ -41,7 +41,7 @@ def test_tf32_is_fp32_with_thirteen_bits_rounded_off_ties_to_even():
         (bits,) = struct.unpack("I", struct.pack("f", value))
         if math.isfinite(value):
             rounded = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000
-            assert TF32.store(value).value == struct.unpack("f", struct.pack("I", rounded))[0], value
+            assert TF32.round(value).value == struct.unpack("f", struct.pack("I", rounded))[0], value
 
 
 def test_the_ranges_are_those_that_torch_knows():
@@ -68,21 +68,21 @@ def test_the_ranges_are_those_that_torch_knows():
     ],
 )
 def test_what_becomes_of_a_number_is_named(value, form, stored, fate):
-    kept = form.store(value)
+    kept = form.round(value)
     assert (kept.value, kept.fate) == (stored, fate)
     assert math.copysign(1, kept.value) == math.copysign(1, value)
 
 
 def test_the_error_is_relative_and_absent_where_there_is_none():
-    assert FP16.store(0.1).relative_error == pytest.approx(2.44e-4, rel=1e-3)
-    assert FP16.store(1e-9).relative_error == 1.0
-    assert FP16.store(0.0).relative_error == 0.0
-    assert FP16.store(1e6).relative_error is None and FP16.store(math.nan).relative_error is None
+    assert FP16.round(0.1).relative_error == pytest.approx(2.44e-4, rel=1e-3)
+    assert FP16.round(1e-9).relative_error == 1.0
+    assert FP16.round(0.0).relative_error == 0.0
+    assert FP16.round(1e6).relative_error is None and FP16.round(math.nan).relative_error is None
 
 
 def test_no_number_is_kept_in_more_bits_than_the_format_has():
     for form in FORMATS:
-        kept = form.store(0.1)
+        kept = form.round(0.1)
         assert (len(kept.sign), len(kept.exponent), len(kept.significand)) == (1, form.exponent_bits, form.significand_bits)
 
 

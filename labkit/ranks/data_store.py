@@ -1,4 +1,4 @@
-"""A store that all ranks read from: a real server on a host of its own, behind a link of a chosen rate.
+"""A data store that all ranks read from: a real server on a host of its own, behind a link of a chosen rate.
 
 Where no network stacks can be made the same server runs on loopback and paces itself, and what follows from its rate
 is `simulated`.
@@ -25,11 +25,11 @@ from ..record.schema import Network, Storage
 from .hosts import Hosts, Seats, first_line, hosts
 from .links import Links
 
-_SERVER = Path(__file__).with_name("store_server.py")
+_SERVER = Path(__file__).with_name("data_store_server.py")
 
 
-class Holds(Protocol):
-    """What a store is to hold, as a lab's plan says it."""
+class DataStoreSpec(Protocol):
+    """What a data store is to hold, as a lab's plan says it."""
 
     @property
     def rate_bits_per_s(self) -> float: ...
@@ -42,8 +42,8 @@ class Holds(Protocol):
 
 
 @dataclass(frozen=True)
-class StoreAddress:
-    """Where ranks find the store, as plain data that travels to them.
+class DataStoreAddress:
+    """Where ranks find the data store, as plain data that travels to them.
 
     Attributes:
         host, port: of its server.
@@ -58,35 +58,35 @@ class StoreAddress:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What stands around the ranks while a record is made.
+class Testbed:
+    """What is up around the ranks while a record is made: hosts, links, a data store.
 
     Attributes:
         seats: hosts for the ranks, or None for the machine itself.
         network: the same, as the record keeps it.
-        store: where the store is, or None.
+        data_store: where the data store is, or None.
         storage: the same, as the record keeps it.
     """
 
     seats: Seats | None = None
     network: Network | None = None
-    store: StoreAddress | None = None
+    data_store: DataStoreAddress | None = None
     storage: Storage | None = None
 
-    def seats_for(self, ranks: int, *, group: bool, reads_store: bool) -> Seats | None:
+    def seats_for(self, ranks: int, *, group: bool, reads_data_store: bool) -> Seats | None:
         """Where the ranks of one launch sit: spread over the hosts, or all on the first if they only read the store."""
         if self.seats is None:
             return None
         count = self.seats.network.hosts
         if group and ranks >= count > 1:
             return self.seats
-        if not reads_store or not self.seats.holder_pid:
+        if not reads_data_store or not self.seats.holder_pid:
             return None
         return dataclasses.replace(self.seats, network=msgspec.structs.replace(self.seats.network, hosts=1))
 
 
 @contextlib.contextmanager
-def standing(links: Links | None, holds: Holds | None = None) -> Iterator[Standing]:
+def bring_up(links: Links | None, holds: DataStoreSpec | None = None) -> Iterator[Testbed]:
     """Bring up what the ranks need around them, and take it down at the end. *Called on* the parent.
 
     Args:
@@ -98,7 +98,7 @@ def standing(links: Links | None, holds: Holds | None = None) -> Iterator[Standi
     """
     if holds is None:
         with hosts(links) if links else contextlib.nullcontext() as up:
-            yield Standing(up.seats, up.network) if up else Standing()
+            yield Testbed(up.seats, up.network) if up else Testbed()
         return
     asked = dataclasses.replace(links or Links(hosts=1), store_bits_per_s=holds.rate_bits_per_s)
     if holds.emulate:
@@ -110,11 +110,11 @@ def standing(links: Links | None, holds: Holds | None = None) -> Iterator[Standi
             way=up.network.way,
             reason=up.network.reason,
         )
-        yield Standing(up.seats, up.network if links else None, address, storage)
+        yield Testbed(up.seats, up.network if links else None, address, storage)
 
 
 @contextlib.contextmanager
-def _served(up: Hosts, links: Links, holds: Holds) -> Iterator[StoreAddress]:
+def _served(up: Hosts, links: Links, holds: DataStoreSpec) -> Iterator[DataStoreAddress]:
     """Run the server on the last host, or on loopback at the link's pace where there are no network stacks."""
     real = up.network.way != "emulated"
     host = up.address(links.hosts) if real else "127.0.0.1"
@@ -145,7 +145,7 @@ def _served(up: Hosts, links: Links, holds: Holds) -> Iterator[StoreAddress]:
             answer = first_line(server)
             if "error" in answer:
                 raise LaunchError(f"the store's server did not come up: {answer['error']}")
-            yield StoreAddress(host, answer["port"], asked["token"], holds.item_bytes)
+            yield DataStoreAddress(host, answer["port"], asked["token"], holds.item_bytes)
         finally:
             server.kill()
             for pipe in (server.stdin, server.stdout, server.stderr):

@@ -11,9 +11,9 @@ import pytest
 from rank_helpers import wait_until
 
 from labkit.errors import LaunchError
-from labkit.ranks import storage
+from labkit.ranks import data_store
+from labkit.ranks.data_store import bring_up
 from labkit.ranks.links import Links
-from labkit.ranks.storage import standing
 
 pytestmark = pytest.mark.ranks
 
@@ -40,7 +40,7 @@ def ask(store, path, token=None):
 
 def servers_of(pid):
     children = psutil.Process(pid).children(recursive=True)
-    return [p for p in children if not gone(p) and "store_server" in " ".join(p.cmdline())]
+    return [p for p in children if not gone(p) and "data_store_server" in " ".join(p.cmdline())]
 
 
 def gone(process):
@@ -52,8 +52,8 @@ def gone(process):
 
 @pytest.fixture(scope="module")
 def store():
-    with standing(None, Holds()) as stands:
-        yield stands.store
+    with bring_up(None, Holds()) as up:
+        yield up.data_store
 
 
 def test_items_come_in_the_order_in_which_they_are_asked_for(store):
@@ -87,31 +87,31 @@ def test_a_client_that_goes_away_in_the_middle_does_no_harm(store):
 def test_it_is_gone_when_the_context_ends_and_its_file_never_had_a_name(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = servers_of(os.getpid())
-    with standing(None, Holds()) as stands:
+    with bring_up(None, Holds()) as up:
         (server,) = set(servers_of(os.getpid())) - set(before)
-        assert stands.seats.holder_pid == 0 and ask(stands.store, "/items?ids=1") == (200, b"one ")
+        assert up.seats.holder_pid == 0 and ask(up.data_store, "/items?ids=1") == (200, b"one ")
         assert not list(tmp_path.iterdir()), "whatever ends this process, nothing is left"
     assert not psutil.pid_exists(server.pid)
 
 
 def test_behind_a_link_it_is_on_a_host_of_its_own_and_ranks_of_one_host_can_reach_it():
-    with standing(None, Holds(emulate=False)) as stands:
-        if stands.storage.way == "emulated":
-            pytest.skip(stands.storage.reason)
-        assert stands.network is None and stands.store.host == "10.77.0.2"
-        assert stands.storage.achieved_bits_per_s > 0
-        seats = stands.seats_for(4, group=True, reads_store=True)
-        assert seats.network.hosts == 1 and stands.seats_for(4, group=True, reads_store=False) is None
+    with bring_up(None, Holds(emulate=False)) as up:
+        if up.storage.way == "emulated":
+            pytest.skip(up.storage.reason)
+        assert up.network is None and up.data_store.host == "10.77.0.2"
+        assert up.storage.achieved_bits_per_s > 0
+        seats = up.seats_for(4, group=True, reads_data_store=True)
+        assert seats.network.hosts == 1 and up.seats_for(4, group=True, reads_data_store=False) is None
 
 
 def test_beside_ranks_on_two_hosts_it_is_on_the_third():
-    with standing(Links(hosts=2, rate_bits_per_s=400e6), Holds(emulate=False)) as stands:
-        if stands.storage.way == "emulated":
-            pytest.skip(stands.storage.reason)
-        assert stands.store.host == "10.77.0.3" and stands.network.hosts == 2 and len(stands.seats.fds) == 3
-        assert stands.seats_for(2, group=True, reads_store=True) is stands.seats
-        assert stands.seats_for(1, group=False, reads_store=True).network.hosts == 1
-        assert stands.seats_for(1, group=False, reads_store=False) is None
+    with bring_up(Links(hosts=2, rate_bits_per_s=400e6), Holds(emulate=False)) as up:
+        if up.storage.way == "emulated":
+            pytest.skip(up.storage.reason)
+        assert up.data_store.host == "10.77.0.3" and up.network.hosts == 2 and len(up.seats.fds) == 3
+        assert up.seats_for(2, group=True, reads_data_store=True) is up.seats
+        assert up.seats_for(1, group=False, reads_data_store=True).network.hosts == 1
+        assert up.seats_for(1, group=False, reads_data_store=False) is None
 
 
 @pytest.mark.parametrize("emulate", [True, False], ids=["loopback", "link"])
@@ -119,8 +119,8 @@ def test_a_killed_owner_takes_its_server_along(script, emulate):
     owner = script(f"""
 import sys, time
 sys.path.insert(0, {os.path.dirname(__file__)!r})
-from test_storage import Holds, standing
-with standing(None, Holds(emulate={emulate})) as stands:
+from test_data_store import Holds, bring_up
+with bring_up(None, Holds(emulate={emulate})) as up:
     print("up", flush=True)
     time.sleep(60)
 """)
@@ -134,6 +134,6 @@ with standing(None, Holds(emulate={emulate})) as stands:
 def test_a_server_that_does_not_come_up_is_an_error_with_its_reason(monkeypatch, tmp_path):
     broken = tmp_path / "server.py"
     broken.write_text("raise SystemExit('no such luck')")
-    monkeypatch.setattr(storage, "_SERVER", broken)
-    with pytest.raises(LaunchError, match="no such luck"), standing(None, Holds()):
+    monkeypatch.setattr(data_store, "_SERVER", broken)
+    with pytest.raises(LaunchError, match="no such luck"), bring_up(None, Holds()):
         pass

@@ -4,8 +4,8 @@ import types
 
 import pytest
 
-from labkit.ranks import store_server
-from labkit.ranks.store_server import Pace
+from labkit.ranks import data_store_server
+from labkit.ranks.data_store_server import Pace
 
 
 class Clock:
@@ -25,7 +25,7 @@ class Clock:
 def on(monkeypatch):
     def of(clock):
         stand_in = types.SimpleNamespace(monotonic=clock.monotonic, sleep=clock.sleep)
-        monkeypatch.setattr(store_server, "time", stand_in)
+        monkeypatch.setattr(data_store_server, "time", stand_in)
         return clock
 
     return of
