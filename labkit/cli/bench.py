@@ -17,7 +17,10 @@ def bench(
     device: Device = None,
     json: Json = None,
 ) -> None:
-    """Say what this machine can do: arithmetic, memory, link, storage, launch. Kept as the baseline of all labs."""
+    """Say what this machine can do.
+
+    Arithmetic, memory, link, storage and launch are measured, and kept as the baseline of all labs.
+    """
     check_json(json)
 
     from ..bench import bench as measure

@@ -12,7 +12,10 @@ def capture(
     labs: Annotated[str | None, option("Labs, with commas between; all if left out.", "SLUGS")] = None,
     minutes: Annotated[float, option("No further run starts after these.", "FLOAT")] = 6.0,
 ) -> None:
-    """Record labs on the device at hand, to be shown elsewhere as recorded."""
+    """Record labs on this device.
+
+    Their recordings can be shown elsewhere, marked as recorded, with the device and the date.
+    """
     from ..capture import capture as capture_labs
 
     chosen, where = None if labs is None else one_or_more("--labs", labs), named_path(out)

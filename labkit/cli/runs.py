@@ -7,7 +7,10 @@ from .output import console, write_json
 
 
 def runs(json: Json = None) -> None:
-    """List the kept runs, newest first; `labkit show` takes their names."""
+    """List the kept runs, newest first.
+
+    `labkit show` takes their names.
+    """
     from ..record.store import kept_runs, runs_folder
     from ..view.terminal import print_runs
 

@@ -19,7 +19,8 @@ def show(
         ),
     ] = "last",
     lab: Annotated[
-        str | None, option("Judge by this lab, and say what its questions lack; by every question if left out.", "SLUG")
+        str | None,
+        option("Judge by this lab, and say what its questions lack; by its own if left out, a script by all.", "SLUG"),
     ] = None,
     json: Json = None,
     figures: Annotated[str | None, option("Draw the figures into this folder, as PNG.", "DIR")] = None,
@@ -28,7 +29,10 @@ def show(
     fail_on: FailOn = None,
     everything: All = False,
 ) -> None:
-    """Show a record again: verdicts, measures, figures, a rank's output, a trace."""
+    """Show a record again.
+
+    Its verdicts and measures; its figures, a trace or what a rank printed if you ask for them.
+    """
     from .. import labs
     from ..reading import read
     from ..record.blame import blamed_on

@@ -318,6 +318,17 @@ def test_show_ends_with_1_on_fail_on_too(tmp_path, capsys, monkeypatch):
     )
 
 
+def test_help_names_each_command_in_a_line_that_is_not_cut(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "argv", ["labkit", "--help"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    said = capsys.readouterr().out.partition("Commands:")[2]
+    lines = [line for line in said.splitlines() if line.strip()]
+    assert [line.split()[0] for line in lines] == ["list", "run", "bench", "show", "runs", "capture"]
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
 def test_help_says_of_what_type_options_are(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "argv", ["labkit", "run", "--help"])
