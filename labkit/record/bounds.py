@@ -1,6 +1,6 @@
 """How much a record may hold: types whose bounds are checked as a file is decoded, so that what is read can be shown.
 
-They are far above what a program records. Without them a stranger's file of a few bytes could ask for more memory or time
+They are far above what a program records. Without them an untrusted file of a few bytes could ask for more memory or time
 than there is: a rank of a run of 10^18, a number of 10,000 digits, a name as long as a book.
 """
 

@@ -12,7 +12,7 @@ MATTERS, HEAVY = 0.1, 0.25
 
 _Whole = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
 _Number = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-"""A record may be a stranger's: what it says is within what can be shown."""
+"""A record may be untrusted: what it says is within what can be shown."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Scripts that train with DDP as strangers write them, watched from outside. Importable, so that each travels by name."""
+"""Scripts that train with DDP as users write them, watched from outside. Importable, so that each travels by name."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def same_bits(context):
     return hashes
 
 
-def a_strangers_script(context):
+def a_users_script(context):
     """No probe in the loop: the watch makes the steps. `config` says where a communication hook is registered."""
     ddp = DDP(_net())
     if context.task == "before":

@@ -1,4 +1,4 @@
-"""A DDP script of a stranger's, watched: what is counted, what is timed, and that nothing of the training changes."""
+"""A DDP script of a user's, watched: what is counted, what is timed, and that nothing of the training changes."""
 
 import ddp_programs as programs
 import pytest
@@ -35,7 +35,7 @@ def test_watching_changes_no_bit_of_the_weights(folder, ranks):
 
 
 def test_a_script_without_a_probe_gets_its_steps_from_its_optimizer(folder):
-    (seen, _), record = watched(folder, programs.a_strangers_script)
+    (seen, _), record = watched(folder, programs.a_users_script)
     assert seen == "yes"
     log = record.run.ranks[0]
     assert [step.counts["backwards"] for step in log.steps] == [2, 2, 2]
@@ -52,7 +52,7 @@ def test_a_script_without_a_probe_gets_its_steps_from_its_optimizer(folder):
 
 @pytest.mark.parametrize(("registered", "sees"), [("after", "yes"), ("before", "no: the script had registered")])
 def test_a_hook_of_the_scripts_own_is_timed_or_said_not_to_be(folder, registered, sees):
-    values, record = watched(folder, programs.a_strangers_script, registered)
+    values, record = watched(folder, programs.a_users_script, registered)
     assert all(seen.startswith(sees) for seen in values)
     log = record.run.ranks[0]
     assert measures.weights_equal_on_ranks(record.run), "the gradients were reduced"
