@@ -3,6 +3,7 @@
 Exit codes: 0 ran, whatever the verdict; 1 --fail-on; 2 wrong use; 3 the program failed.
 """
 
-from .ending import EXIT_FAILED_CHECK, EXIT_INTERRUPTED, EXIT_PROGRAM_FAILED, EXIT_WRONG_USE, main
+from .ending import main
+from .exit_codes import EXIT_FAILED_CHECK, EXIT_INTERRUPTED, EXIT_PROGRAM_FAILED, EXIT_WRONG_USE
 
 __all__ = ["EXIT_FAILED_CHECK", "EXIT_INTERRUPTED", "EXIT_PROGRAM_FAILED", "EXIT_WRONG_USE", "main"]

@@ -10,9 +10,8 @@ import typer
 
 from ..errors import LabkitError, RecordError, UsageError, shown
 from ..interrupts import ended_in_order
+from .exit_codes import EXIT_INTERRUPTED, EXIT_PROGRAM_FAILED, EXIT_WRONG_USE
 from .output import printed_out, replace_what_cannot_be_printed
-
-EXIT_FAILED_CHECK, EXIT_WRONG_USE, EXIT_PROGRAM_FAILED, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 # typer carries click inside or beside it, by its version; this is the class that either raises for wrong use
 _WRONG_USE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -17,9 +17,6 @@ def option(help: str, metavar: str, *names: str) -> Any:
     return typer.Option(*names, metavar=metavar, help=help)
 
 
-Whole = "INTEGER"
-Number = "FLOAT"
-
 Ranks = Annotated[int | None, option("Processes; the lab's default if left out.", "INTEGER")]
 Device = Annotated[str | None, option("cpu or cuda; chosen from the machine if left out.", "TEXT")]
 Json = Annotated[str | None, option("Write the result as JSON; - is standard output.", "FILE")]

@@ -13,6 +13,7 @@ import typer
 
 from ..errors import RecordError, UsageError
 from ..words import printable
+from .exit_codes import EXIT_FAILED_CHECK, EXIT_PROGRAM_FAILED
 from .options import check_writable, named_path
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def printed_out(code: int) -> int:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())  # so that Python's own flush succeeds
         if not isinstance(error, BrokenPipeError):
-            if code != 3:  # else a command that failed has said why, most likely this
+            if code != EXIT_PROGRAM_FAILED:  # else a command that failed has said why, most likely this
                 print(f"labkit: cannot print: {error.strerror}", file=sys.stderr)
-            return code or 3
+            return code or EXIT_PROGRAM_FAILED
     return code
 
 
@@ -155,4 +156,4 @@ def fail_on_hit(reading: Reading, statuses: list[str] | None) -> None:
     hit = [verdict for verdict in reading.verdicts if verdict.status in (statuses or ())]
     if hit:
         print(f"--fail-on: {', '.join(f'{v.detector} is {v.status}' for v in hit)}", file=sys.stderr)
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILED_CHECK)
