@@ -1,39 +1,55 @@
-"""What of a notebook a comparison needs: what is compared, what is asserted, and all that these rest on.
+"""What of a notebook a comparison needs: the cells that are compared, the runs that they rest on, and what is said of these.
 
-The rest are figures, exercises, and runs that are shown and no more: papermill executes these.
+Left out are other runs with all that rests on them, figures, and exercises: papermill executes these.
 """
 
 import ast
 from collections.abc import Iterator, Sequence
 
+SHOWS = {"lab", "lesson", "prediction", "print"}
 CHANGE_IN_PLACE = {"append", "extend", "update", "add"}
 
 
 def sliced(sources: Sequence[str], whole: set[int]) -> list[str]:
-    """Cells without the statements that nothing compared or asserted rests on; a cell may be left empty.
+    """Cells without what no cell that stays whole rests on; a cell may be left empty.
 
     Args:
         whole: the numbers of the cells that stay as they are.
     """
-    needed: set[str] = set()
+    cells = [ast.parse(source).body for source in sources]
+    wanted = _rested_on(cells, whole)
+    made_here = {name for statements in cells for statement in statements for name in _changed(statement)}
+    there: set[str] = set()
     kept = []
-    for number, source in reversed(list(enumerate(sources))):
+    for number, statements in enumerate(cells):
         stay = []
-        for statement in reversed(ast.parse(source).body):
-            if number in whole or _demands(statement) or needed & set(_changed(statement)):
+        for statement in statements:
+            if statement in wanted or (_is_quick(statement) and _used(statement) & made_here <= there):
+                there |= set(_changed(statement))
+                stay.append(ast.unparse(statement))
+        kept.append(sources[number] if number in whole else "\n".join(stay))
+    return kept
+
+
+def _rested_on(cells: Sequence[Sequence[ast.stmt]], whole: set[int]) -> set[ast.stmt]:
+    """The statements that the whole cells rest on, found from the last to the first; parameters are always checked."""
+    needed: set[str] = set()
+    found = set()
+    for number, statements in reversed(list(enumerate(cells))):
+        for statement in reversed(statements):
+            checks = "lesson.begin(" in ast.unparse(statement)
+            if number in whole or checks or needed & set(_changed(statement)):
                 needed -= _made_anew(statement)
                 needed |= _used(statement)
-                stay.append(ast.unparse(statement))
-        kept.append(source if number in whole else "\n".join(reversed(stay)))
-    return kept[::-1]
+                found.add(statement)
+    return found
 
 
-def _demands(statement: ast.stmt) -> bool:
-    """Whether it can fail on purpose, or refuses parameters."""
-    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-        return False
-    nodes = list(ast.walk(statement))
-    return any(isinstance(node, (ast.Assert, ast.Raise)) for node in nodes) or "lesson.begin(" in ast.unparse(statement)
+def _is_quick(statement: ast.stmt) -> bool:
+    """Whether it makes no run, shows nothing, draws nothing and checks no exercise."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call) and _base(statement.value) not in SHOWS
+    return "lab.run(" not in ast.unparse(statement)
 
 
 def _changed(statement: ast.stmt) -> Iterator[str]:
