@@ -24,7 +24,7 @@ def sliced(sources: Sequence[str], whole: set[int]) -> list[str]:
     for number, statements in enumerate(cells):
         stay = []
         for statement in statements:
-            if statement in wanted or (_is_quick(statement) and _used(statement) & made_here <= there):
+            if statement in wanted or (_is_quick(statement) and (_used(statement) - _own(statement)) & made_here <= there):
                 there |= set(_changed(statement))
                 stay.append(ast.unparse(statement))
         kept.append(sources[number] if number in whole else "\n".join(stay))
@@ -86,6 +86,11 @@ def _used(statement: ast.stmt) -> set[str]:
     own = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
     own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     return {node.id for node in nodes if isinstance(node, ast.Name) and not _is_stored(node)} - own
+
+
+def _own(statement: ast.stmt) -> set[str]:
+    """Names to which a loop, or another statement with a body, gives its values itself."""
+    return {name.id for name in ast.walk(statement) if _is_stored(name)} if hasattr(statement, "body") else set()  # type: ignore[attr-defined]
 
 
 def _is_stored(node: ast.AST) -> bool:

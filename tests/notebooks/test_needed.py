@@ -12,7 +12,7 @@ CELLS = [
     "speed = {}\nfor name in ('a', 'b'):\n    record = lab.run(name)\n    speed[name] = lab.measures(record)",
     "try:\n    lab.run('half')\nexcept ValueError as error:\n    print(error)\nelse:\n    raise AssertionError",
     "lab.check(first)\nfolder = first.folder\nfolder.unlink()",
-    "measured = lab.measures(first)\nfor record in runs:\n    assert lab.judge(record) and measured",
+    "measured = lab.measures(first)\nfor record in runs:\n    found = lab.judge(record)\n    assert found and measured",
     "print(lab.invariants(first, *runs))",
 ]
 
