@@ -83,7 +83,7 @@ def jupyter(tmp_path_factory):
 
 
 def wait_for_server(url: str, server: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and server.poll() is None:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
             return
