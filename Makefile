@@ -4,7 +4,7 @@ SHELL = /bin/sh
 # Two plugins that each worker would take seconds to load; the notebooks' tests start nbval themselves.
 PYTEST = .venv/bin/python -m pytest -p no:nbval -p no:anyio
 PYTEST_ARGS ?=
-PYTEST_WORKERS ?= 4
+PYTEST_WORKERS ?= 5
 CHECK_WORKERS ?= 2
 LAB_ARGS ?=
 SLIDES_ARGS ?=
