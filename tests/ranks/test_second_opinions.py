@@ -79,14 +79,26 @@ def trained(context, name):
     return training, tokens, step
 
 
-def collectives_of_strategies(context):
-    return {name: both(trained(context, name)[2]) for name in TORCH}
+def strategies(context):
+    """By strategy: (collectives by labkit and by torch, memory by instant as of `memory`)."""
+    found = {}
+    for name in ("alone", *TORCH):
+        training, tokens, step = trained(context, name)
+        found[name] = both(step), memory(training, tokens, step) if name != "hsdp" else {}
+    return found
 
 
-def test_each_strategys_collectives_are_as_many_as_torch_counts(folder):
-    for found in launch(collectives_of_strategies, None, ranks=4, folder=folder).values:
-        assert set(found) == set(TORCH)
-        for name, (own, theirs) in found.items():
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """Of four ranks, what each found."""
+    return launch(strategies, None, ranks=4, folder=tmp_path_factory.mktemp("run")).values
+
+
+def test_each_strategys_collectives_are_as_many_as_torch_counts(seen):
+    for found in seen:
+        assert found["alone"][0] == ({}, {})
+        for name in TORCH:
+            (own, theirs), _ = found[name]
             assert own == theirs and own, name
 
 
@@ -166,41 +178,37 @@ def test_the_watch_of_ddp_counts_the_all_reduces_that_torch_counts(folder):
 # ---- Memory
 
 
-def memory_of_strategies(context):
-    """By strategy and instant: (labkit's account, torch's), bytes by category."""
+def memory(training, tokens, step):
+    """By instant: (labkit's account, torch's), bytes by category. Not of HSDP: its shards are those of FSDP2 in a group."""
     from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
     from torch.distributed._tools.mem_tracker import MemTracker
     from torch.distributed.fsdp import FSDPModule
 
     from labkit.watch.memory import bytes_alive
 
+    if isinstance(training.model, FSDPModule):
+        tracker = FSDPMemTracker(training.model, training.optimizer)
+        tracker.track_inputs((tokens,))
+    else:
+        tracker = MemTracker()
+        # ZeroRedundancyOptimizer keeps its share in one of its own
+        tracker.track_external(training.model, getattr(training.optimizer, "optim", training.optimizer), tokens)
     found = {}
-    for name in ("alone", *TORCH):
-        if name == "hsdp":  # keeps what fsdp2-reshard does on as many ranks as one of its groups has
-            continue
-        training, tokens, step = trained(context, name)
-        if isinstance(training.model, FSDPModule):
-            tracker = FSDPMemTracker(training.model, training.optimizer)
-            tracker.track_inputs((tokens,))
-        else:
-            tracker = MemTracker()
-            # ZeroRedundancyOptimizer keeps its share in one of its own
-            tracker.track_external(training.model, getattr(training.optimizer, "optim", training.optimizer), tokens)
-        at = found[name] = {}
 
-        def look(instant, tracker=tracker, training=training, at=at):
-            (snapshot,) = tracker.get_tracker_snapshot().values()
-            theirs = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items()}
-            at[instant] = bytes_alive(training.account()), theirs
+    def look(instant):
+        (snapshot,) = tracker.get_tracker_snapshot().values()
+        theirs = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items()}
+        found[instant] = bytes_alive(training.account()), theirs
 
-        with tracker:
-            step(look)
+    with tracker:
+        step(look)
     return found
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    return launch(memory_of_strategies, None, ranks=2, folder=tmp_path_factory.mktemp("run")).values
+def kept(seen):
+    """Of four ranks, by strategy and instant, what each keeps."""
+    return [{name: of_memory for name, (_, of_memory) in found.items()} for found in seen]
 
 
 def sums(own, theirs, names):
