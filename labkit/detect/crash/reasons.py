@@ -28,7 +28,7 @@ LOCAL_DISK = {
     "no-saves-recorded": Reason("the program recorded no saves", "record each with probe.event('save', of_step=…, path=…)"),
     "checkpoint-lost-with-its-node": Reason(
         "{ranks:all rank/ranks} had saved, and after the restart found nothing: the checkpoint went with the node's disk, "
-        "and one rank's loss is everybody's",
+        "and the run cannot go on from what the other ranks have",
         "write checkpoints to storage that every node sees and that outlives each of them; a copy on the node's own disk is "
         "for a quick restart, never the only one",
     ),
@@ -38,8 +38,8 @@ LOCAL_DISK = {
         "start again on another node after the first save, and record what is loaded: probe.event('load', …)",
     ),
     "paths-apart-and-no-node-lost": Reason(
-        "each rank keeps its checkpoints at a path of its own, and no node was lost: whether they outlive a node this run "
-        "does not show",
+        "each rank keeps its checkpoints at a path of its own, and no node was lost: this run does not show whether they "
+        "outlive a node",
         "lose a node on purpose (Fault(kind='lose-node', …)), or keep checkpoints on shared storage",
         "start again on another node on purpose, or keep checkpoints on shared storage",
     ),
@@ -63,7 +63,7 @@ LOST_WORK = {
         "renamed when complete (labkit.workloads.checkpoint.Checkpointer)",
     ),
     "crash-before-the-first-checkpoint": Reason(
-        "the crash came before the first checkpoint was complete: {lost:plural step/steps} lost, as must be",
+        "the crash came before the first checkpoint was complete, so {lost:plural step/steps} had to be done again",
         "let the crash come after a checkpoint, or save sooner",
     ),
     "back-to-the-newest-checkpoint": Reason(
@@ -82,13 +82,13 @@ SINGLE_PATH = {
         "record a digest of what each writes; " + _A_PLACE_FOR_EACH,
     ),
     "equal-content-to-one-path": Reason(
-        "{writers} ranks write equal content to one path: no harm so far, but two may write at once, and the first state "
-        "that is a rank's own is lost",
+        "{writers} ranks write equal content to one path: no harm so far, but two may write at once, and once ranks have "
+        "state of their own, only one of them keeps it",
         "have one rank write it",
     ),
     "ranks-overwrite-each-other": Reason(
-        "{writers} ranks write different state to one path, and the last writer's stays: the file reads, and all other "
-        "ranks resume with what is not theirs",
+        "{writers} ranks write different state to one path, and the last writer's stays: the file can be read, and all "
+        "other ranks resume with state that is not theirs",
         _A_PLACE_FOR_EACH,
     ),
 }
@@ -107,18 +107,18 @@ CHECKPOINT_INTERVAL = {
         "take it from the cluster's history, or from published counts, and say it: probe.declare(mtbf_s=…)",
     ),
     "saves-too-seldom": Reason(
-        "a checkpoint every {interval:.3g} s of computation is too seldom: what crashes undo takes {gain:.0%} of all time "
-        "more than it would have to",
+        "a checkpoint every {interval:.3g} s of computation is too seldom: what crashes undo costs {gain:.0%} of all time "
+        "more than with the best interval",
         "save about every {better:.3g} s: √(2 × cost of a save × mean time between failures)",
     ),
     "saves-too-often": Reason(
-        "a checkpoint every {interval:.3g} s of computation is too often: what saves cost takes {gain:.0%} of all time more "
-        "than it would have to",
+        "a checkpoint every {interval:.3g} s of computation is too often: saves cost {gain:.0%} of all time more than "
+        "with the best interval",
         "save about every {better:.3g} s: √(2 × cost of a save × mean time between failures)",
     ),
     "no-interval-much-better": Reason("another interval would gain less than {least:.0%} of the time"),
     "cost-of-a-save-varies": Reason(
-        "the cost of a save varies so much that the best interval may or may not be another",
+        "the cost of a save varies too much to tell whether another interval would be better",
         "measure more saves, on a quiet machine",
     ),
 }
@@ -133,7 +133,7 @@ RESUME_DEPARTS = {
         "of_step=…, weights=…, optimizer=…)",
     ),
     "states-are-as-saved": Reason("after the resume every state that the program tells is what was saved"),
-    "states-are-not-as-saved": Reason("after the resume {states:and} is not what was saved", _RESTORE_THESE),
+    "states-are-not-as-saved": Reason("after the resume the state of {states:and} is not what was saved", _RESTORE_THESE),
     # beside the uninterrupted run
     "program-does-not-repeat-itself": Reason(
         "the runs differ from step {step} on, before the crash: the program does not repeat itself to the bit",
@@ -178,7 +178,7 @@ RESUME_DEPARTS = {
     "resumed-to-the-bit": Reason("every loss, and the final weights, are the uninterrupted run's to the bit"),
     # beside one of another number of ranks
     "shared-states-lost": Reason(
-        "{states:and} did not come back on {ranks:plural rank/ranks}, and all ranks share it", _RESTORE_THESE
+        "{states:and} did not come back on {ranks:plural rank/ranks}, though all ranks share that state", _RESTORE_THESE
     ),
     "no-step-in-common": Reason(
         "the two runs have no step in common whose loss all ranks tell", "record loss_local and batch_samples in both"

@@ -13,13 +13,12 @@ STARVED_INPUT = {
         "the program recorded no fetching of data", "record each batch by reading it through probe.batches(loader)"
     ),
     "too-few-steps-to-tell-waiting": Reason(
-        "too few to tell waiting from noise: {steps:plural step/steps} after the first", _MORE_STEPS
+        "{steps:plural step after the first is/steps after the first are} too few to tell waiting from noise", _MORE_STEPS
     ),
     "batch-is-there": Reason("a batch is there after {wait_ms:.2g} ms"),
     "little-waiting": Reason("{share:.1%} of a step is spent waiting for data"),
     "next-to-nothing-computed": Reason(
-        "a rank computes {compute_ms:.2g} ms on a batch: next to nothing is done with the data, so that fetching them is "
-        "all that there is to a step",
+        "a rank computes {compute_ms:.2g} ms on a batch: a step does next to nothing but fetch data",
         "record a run that trains: forward and backward pass within the step",
     ),
     "waiting-varies": Reason(
@@ -28,7 +27,7 @@ STARVED_INPUT = {
         _QUIET,
     ),
     "loader-hindered": Reason(
-        "waiting takes {share:.0%} of a step, and other programs hinder whoever prepares the data", _QUIET
+        "waiting takes {share:.0%} of a step, and other programs take cores from whatever prepares the data", _QUIET
     ),
     "no-faster-on-one-batch": Reason(
         "{share:.0%} of a step is spent waiting for data, and yet a run on one ready batch is no faster",
@@ -64,14 +63,14 @@ STARVED_INPUT = {
 CROSS_PROCESS_LOCK = {
     "one-rank-waits-for-none": Reason("one rank waits for no other", "run with 2 ranks or more"),
     "workers-fetch-ahead": Reason(
-        "workers fetch ahead: what a rank waits says little of what they wait for", _WITHOUT_WORKERS
+        "workers fetch ahead: how long a rank waits says little of what they wait for", _WITHOUT_WORKERS
     ),
     "no-rank-alone": Reason(
         "the record holds no run of one rank alone to compare with",
         "run it with --set compare=all, or with --ranks 1 beside",
         "start it on one rank too, and compare the data spans of the two runs",
     ),
-    "too-few-fetches": Reason("too few to judge by: {steps:plural step/steps}", _MORE_STEPS),
+    "too-few-fetches": Reason("{steps:plural step is/steps are} too few to judge by", _MORE_STEPS),
     "ranks-fetch-beside-each-other": Reason("ranks fetch beside each other as fast as alone, or several at a time"),
     "fetches-in-turn": Reason(
         "fetches end one after the other, half a fetch apart or more, whichever rank they are of, and take {times:.1f} "
@@ -84,7 +83,9 @@ CROSS_PROCESS_LOCK = {
         "fetches take longer beside each other, but end together: something is shared by equal parts, not in turn"
     ),
     "in-turn-or-equally": Reason(
-        "fetches take longer beside each other, and noise hides whether they come in turn or share by equal parts", _QUIET
+        "fetches take longer beside each other, and noise hides whether ranks fetch in turn or share something by equal "
+        "parts",
+        _QUIET,
     ),
 }
 
@@ -93,12 +94,12 @@ SATURATED_STORE = {
         "the program counted no bytes read from a store", 'count them: probe.count("store_bytes", num_bytes)'
     ),
     "no-reader-alone": Reason(
-        "there is nothing to compare with: it takes several ranks, and one that reads alone",
+        "there is nothing to compare with: this takes a run of several ranks, and one of a rank that reads alone",
         "run with 2 ranks or more and --set compare=all",
         "start it on one rank too, and compare the bytes a second of the two runs",
     ),
     "workers-read-ahead": Reason(
-        "workers read ahead: what a rank waits is not the time in which it reads", _WITHOUT_WORKERS
+        "workers read ahead: how long a rank waits is not how long reading takes", _WITHOUT_WORKERS
     ),
     "store-read-once": Reason("the store is read in the first epoch, and no more after it"),
     "too-few-store-reads": Reason("too few steps read from the store", _MORE_STEPS),
@@ -110,7 +111,7 @@ SATURATED_STORE = {
     ),
     "store-gives-more": Reason("{ranks} ranks together read {times:.2f} times what one reads alone"),
     "store-near-its-limit": Reason(
-        "{ranks} ranks together read {times:.2f} times what one reads alone: near its limit, or noise",
+        "{ranks} ranks together read {times:.2f} times what one reads alone: the store is near its limit, or this is noise",
         "run with more ranks, or more steps",
     ),
 }

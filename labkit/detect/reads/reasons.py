@@ -7,7 +7,7 @@ from ..catalogue import Reason
 _RECORD_SAMPLES = "record each batch with probe.samples(name, batch) or read it through probe.batches(loader)"
 _DECLARE_AND_RECORD = "declare it with probe.declare(dataset_size=...) and record each batch with probe.samples(name, batch)"
 _IDS_DECIDE = "record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and the ids decide"
-_NAME_THE_PASS = 'give a pass that is no training a name of its own: probe.batches(loader, name="validation")'
+_NAME_THE_PASS = 'give a pass that does not train a name of its own: probe.batches(loader, name="validation")'
 _WHOLE_EPOCH = "run a whole epoch (no cap on the steps)"
 _DISTRIBUTED_SAMPLER = (
     "give the DataLoader a DistributedSampler(data, world_size, rank) instead of shuffle=True, and call "
@@ -25,8 +25,8 @@ SHARED = {
     "nothing-read-in-epoch": Reason("nothing was read in this epoch", "run a whole epoch"),
     # what ids and hashes of the content cannot settle
     "contents-change": Reason(
-        "{different:,} different contents were read of {samples:plural sample/samples}: a sample is not the same each time "
-        "(augmentation, padding to a batch), and hashes of the content do not show it again",
+        "{samples:plural sample was/samples were} read with {different:,} different contents: a sample is not the same "
+        "each time (augmentation, padding to a batch), and hashes of the content cannot tell that it came again",
         _IDS_DECIDE,
     ),
     "ids-are-doubtful": Reason(
@@ -68,11 +68,13 @@ COVERAGE = {
     ),
     "every-sample-read": Reason("every sample is read"),
     "epoch-cut-short": Reason(
-        "the run ended before the epoch did, so what it did not read may still have come",
+        "the run ended before the epoch did, and what was not read could still have come",
         'run a whole epoch (no cap on the steps); in a loop of your own say probe.event("epoch_end", epoch=epoch) after the '
         "last batch",
     ),
-    "only-a-tail-dropped": Reason("all is read but a dropped tail of {missing}, less than a global batch"),
+    "only-a-tail-dropped": Reason(
+        "all is read but for a dropped tail of {missing:plural sample/samples}, less than a global batch"
+    ),
     # other epochs read what this one leaves out
     "read-whole-later": Reason(
         "epoch {epoch} leaves out {missing:plural sample/samples}, as a curriculum or a resumed epoch does, and epoch "
@@ -94,10 +96,10 @@ COVERAGE = {
         "place of others; hashes of the content cannot tell",
         _IDS_DECIDE,
     ),
-    "every-sample-read-by-content": Reason("every sample is read, by contents: several loaders share their ids"),
+    "every-sample-read-by-content": Reason("by their contents all samples are read; several loaders use the same ids"),
     "loaders-may-share-ids": Reason(
-        "fewer ids than samples are read, but contents enough: several loaders were read, whose data may each count ids "
-        "from 0",
+        "fewer ids are read than there are samples, but enough contents: several loaders were read, and the data of each "
+        "may count ids from 0",
         "give each sample of all the data an id of its own",
     ),
     "some-repeated-in-place-of-others": Reason(
@@ -124,8 +126,8 @@ RANK_DUPLICATES = {
         "give the sampler the data-parallel rank and size of the mesh, and one seed; the same on all ranks of a group",
     ),
     "ranks-share-out-first-pass-only": Reason(
-        "the ranks share out what the first loader of an epoch gives, and in {part} they read the same: an evaluation of "
-        "all the data on each rank does that",
+        "the ranks share out what the first loader of an epoch gives, and in {part} they read the same, as an evaluation "
+        "of all the data on each rank does",
         _NAME_THE_PASS,
     ),
     # the same, step by step
@@ -157,12 +159,12 @@ RANK_DUPLICATES = {
         "use a smaller batch or more data, so that an epoch has several steps",
     ),
     "meetings-as-with-replacement": Reason(
-        "ranks read each other's samples no more often than drawing with replacement would make them",
+        "ranks read each other's samples no more often than they would by drawing with replacement",
         "draw without replacement for one epoch, and judge the whole of it",
     ),
     "list-may-repeat-samples": Reason(
-        "some samples are read several times, by one rank as often as by several: a list that holds them several times "
-        "(oversampling), shared out, does that",
+        "some samples are read several times, by one rank as often as by several: that is what a list looks like that "
+        "holds them several times (oversampling) and is shared out",
         "judge one epoch of the plain list; or give each entry of the list an id of its own",
     ),
     "each-rank-reads-all": Reason(
@@ -187,12 +189,12 @@ RANK_DUPLICATES = {
         "data would have met often"
     ),
     "too-few-reads-to-meet": Reason(
-        "no sample was read twice, but the run saw {read:,} of {samples:plural sample/samples} only: ranks that each "
-        "shuffle all data might not have met yet",
+        "no sample was read twice, but the run saw only {read:,} of {samples:plural sample/samples}: ranks that each "
+        "shuffle all data need not have met yet",
         "run a whole epoch, or more steps",
     ),
     "cut-short-and-size-unknown": Reason(
-        "no sample was read twice, but the run ended before the epoch and the data set's size is not known",
+        "no sample was read twice, but the run ended before the epoch did, and the data set's size is not known",
         "run a whole epoch, or declare dataset_size",
     ),
 }
@@ -226,12 +228,12 @@ WORKER_DUPLICATES = {
         "replacement",
     ),
     "repeats-or-copies": Reason(
-        "ranks meet every sample equally often, but by hashes of the content: the data set itself may hold copies",
+        "ranks read every content equally often, but the data set itself may hold copies: hashes of the content cannot tell",
         "record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and run a whole epoch without "
         "replacement",
     ),
     "repeats-too-few": Reason(
-        "ranks read every sample equally often, but these are too few to rule out sampling with replacement",
+        "ranks read every sample equally often, but the samples are too few to rule out sampling with replacement",
         "record the samples' ids too, with ids_at= or probe.samples(name, batch, ids), and run a whole epoch without "
         "replacement",
     ),
@@ -242,7 +244,8 @@ ORDER = {
         "the run has {epochs:plural epoch/epochs} with samples", "run 2 epochs or more, without a cap on the steps"
     ),
     "later-pass-in-one-order": Reason(
-        "the first loader of an epoch comes in a new order each time, and another in one: an evaluation does that",
+        "the first loader of an epoch comes in a new order each time, and another always in the same one, as an "
+        "evaluation does",
         _NAME_THE_PASS,
     ),
     # a run that counts no epochs
@@ -251,7 +254,7 @@ ORDER = {
         "give each step its epoch: probe.batches(loader, epoch=epoch) or probe.begin_step(epoch)",
     ),
     "order-begins-again": Reason(
-        "after {samples:plural sample/samples} of a rank its order begins again, exactly: every pass over the data comes in "
+        "a rank's order begins again after {samples:plural sample/samples}, exactly: every pass over the data comes in "
         "the order of the one before",
         _SET_EPOCH,
     ),
@@ -268,7 +271,7 @@ ORDER = {
         "the order is the same in {second} as in {first}, but an epoch is one step: there is no order of steps that could "
         "change",
         "use a smaller batch or more data, so that an epoch has several steps: a sampler that never hears of the next epoch "
-        "shows then",
+        "then shows",
     ),
     # orders that repeat
     "not-shuffled": Reason(
@@ -295,7 +298,7 @@ ORDER = {
     "second-epoch-in-another-order": Reason("the second epoch comes in another order than the first"),
     "each-epoch-in-another-order": Reason("none of {epochs} epochs comes in the order of one before it"),
     "no-sample-comes-again": Reason(
-        "no sample of the first epoch comes again in the second: other data, or contents that change each time "
+        "no sample of the first epoch comes again in the second: the data are others, or their contents change each time "
         "(augmentation, padding), and then hashes show no order",
         _IDS_DECIDE,
     ),
@@ -312,7 +315,8 @@ VALIDATION_LEAK = {
         "no validation sample was trained on, but the run ended before the epoch did", _WHOLE_EPOCH
     ),
     "leak-or-copies": Reason(
-        "validation samples equal training samples, but no more than copies in the data set may explain", _IDS_DECIDE
+        "some validation samples equal training samples, but no more of them than copies in the data set may explain",
+        _IDS_DECIDE,
     ),
     "two-data-sets-may-share-ids": Reason(
         "every validation sample has the id of a training sample, and none its content: two data sets may each count ids "
@@ -321,7 +325,7 @@ VALIDATION_LEAK = {
     ),
     "trained-on-after-the-last-validation": Reason(
         "{leaked:,} of {validation:plural validation sample/validation samples} are trained on, but only after the last "
-        "validation that holds them: a last training on all data does that, and the scores before it stand",
+        "validation that holds them, as in a last training on all data: the scores before it stand",
         "if that is not what you do, look at what is split off in the last epochs",
     ),
     "split-differs-by-rank": Reason(

@@ -9,7 +9,7 @@ _FOR_SPEEDS = "for speeds, run at most {units:plural rank/ranks} here; counts an
 _ANOTHER_FILE_SYSTEM = "keep the record on another file system, with --record DIR, and measure again"
 
 CORES = {
-    "one-rank-shares-with-none": Reason("one rank shares with none", "run on 2 ranks or more"),
+    "one-rank-shares-with-none": Reason("one rank shares its cores with no other", "run on 2 ranks or more"),
     "cores-not-recorded": Reason(
         "the program did not record how many cores there are", "declare it with probe.declare(cores=...)"
     ),
