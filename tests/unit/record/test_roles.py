@@ -1,8 +1,12 @@
 """Roles are spelled as records spell them, and each has words that a person reads."""
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 
+import labkit
 from labkit.record.roles import Role, label_of
 
 
@@ -35,3 +39,10 @@ def test_one_of_several_is_numbered_and_known_by_its_role():
     assert Role.REPEAT.numbered(2) == "repeat-2" and Role.of("repeat-2") is Role.REPEAT
     assert Role.of("repeat-x") is None and Role.of("zero1") is None and Role.of("") is None
     assert {"single": 1}[Role.SINGLE] == 1 and f"{Role.SINGLE}" == "single"
+
+
+def test_the_package_asks_for_runs_by_role_and_not_by_a_word():
+    bare = re.compile(r"""(?:\bruns(?:\.get\(|\[)|\brole=)["'](?!")|["'] (?:not )?in \w+\.runs\b""")
+    assert bare.search('record.runs["single"]') and bare.search('"x" in record.runs') and bare.search('RunPlan(role="x")')
+    files = Path(labkit.__file__).parent.rglob("*.py")
+    assert [f"{path.name}: {found[0]}" for path in files if (found := bare.findall(path.read_text()))] == []
