@@ -29,7 +29,7 @@ PANELS = {spec.slug: spec for spec in labs.specs() if spec.variants}
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.ranks,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(480),
     # playwright leaves its event loop's socket to the collector
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
