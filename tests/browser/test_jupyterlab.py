@@ -23,13 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = build_decks.chromium()
 SETTINGS = ROOT / "scripts" / "jupyterlab"  # as `make lab` has them
 TOKEN = "a-token-for-this-test"
-MINUTE = 60_000
+PATIENCE = 180_000  # a machine that does other things as well takes its time
 PANELS = {spec.slug: spec for spec in labs.specs() if spec.variants}
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.ranks,
-    pytest.mark.timeout(480),
+    pytest.mark.timeout(900),
     # playwright leaves its event loop's socket to the collector
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -109,7 +109,7 @@ def page(tmp_path):
 
 def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_change(jupyter, page, tmp_path):
     page.goto(jupyter("03_duplicate_data"))
-    page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
+    page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     expect(page.get_by_text("Jupyter news"), "nothing asks for the network, nor covers the page").to_have_count(0)
 
@@ -118,21 +118,21 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
     scroll_until(page, panel)
     run, stop = panel.get_by_role("button", name="Run"), panel.get_by_role("button", name="Stop")
     scroll_to_end(page)
-    page.get_by_text("weights_equal_single = True").wait_for(timeout=2 * MINUTE)
+    page.get_by_text("weights_equal_single = True").wait_for(timeout=PATIENCE)
 
     scroll_until(page, panel)
     run.click()
-    panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=MINUTE)
+    panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=PATIENCE)
     image = panel.locator("img.widget-image")
     before = image.get_attribute("src")
     expect(panel.get_by_text("they do the work of one")).to_have_count(1)
     expect(panel.get_by_text("wastes 8,640")).to_have_count(1)
 
     panel.locator("select").first.select_option("fixed")
-    panel.get_by_text("out of date: the figure is of variant broken").wait_for(timeout=MINUTE)
+    panel.get_by_text("out of date: the figure is of variant broken").wait_for(timeout=PATIENCE)
     expect(image).to_have_css("opacity", "0.35")
     run.click()
-    panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=MINUTE)
+    panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=PATIENCE)
     expect(image).not_to_have_attribute("src", before)
     expect(image).to_have_css("opacity", "1")
     expect(panel.get_by_text("they do the work of one")).to_have_count(0)
@@ -141,23 +141,23 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
 
     panel.locator("select").first.select_option("overlapping")
     run.click()
-    panel.get_by_text(re.compile(r"ranks running")).wait_for(timeout=MINUTE)
+    panel.get_by_text(re.compile(r"ranks running")).wait_for(timeout=PATIENCE)
     stop.click()
-    panel.get_by_text(re.compile(r"stopped after")).wait_for(timeout=MINUTE)
+    panel.get_by_text(re.compile(r"stopped after")).wait_for(timeout=PATIENCE)
     expect(run).to_be_enabled()
     expect(stop).to_be_disabled()
 
 
 def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page, tmp_path):
     page.goto(jupyter("panels"))
-    page.locator(".jp-Notebook").wait_for(timeout=MINUTE)
+    page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     run_all_cells(page)
     for slug, spec in PANELS.items():
         panel = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.get_by_text(spec.question, exact=True))
         scroll_until(page, panel)
         panel.get_by_role("button", name="Run").click()
-        panel.get_by_text(re.compile(r"^(done in |✗ the run failed|✗ labkit itself)")).wait_for(timeout=MINUTE)
+        panel.get_by_text(re.compile(r"^(done in |✗ the run failed|✗ labkit itself)")).wait_for(timeout=PATIENCE)
         expect(panel.get_by_text(re.compile("^✗ (the run|labkit itself) failed")), slug).to_have_count(0)
         certain = spec.detectors[0] not in spec.timed_detectors  # of a speed a busy machine may say that it cannot tell
         said = re.compile("✗ found" if certain else r"✗ found|\? inconclusive")
@@ -192,13 +192,13 @@ def run_all_cells(page) -> None:
 
 
 def kernel_is(page, state: str) -> None:
-    page.locator(".jp-StatusBar-TextItem", has_text=f"| {state}").first.wait_for(timeout=MINUTE)
+    page.locator(".jp-StatusBar-TextItem", has_text=f"| {state}").first.wait_for(timeout=PATIENCE)
 
 
 def scroll_until(page, locator) -> None:
     """JupyterLab keeps only the cells near the window in the page: scroll from the top until this one is there."""
     area = page.locator(".jp-WindowedPanel-outer").first
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         area.evaluate("element => element.scrollTo(0, 0)")
         for _ in range(60):
