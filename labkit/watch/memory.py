@@ -6,12 +6,15 @@ keeps beside. Read from the real tensors, never from a formula. Activations are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+from ..record.probe import Probe
+from .reductions import Bucket, BucketHook
 
 PARAMETERS, GRADIENTS, STATE, UNSHARDED, BUFFERS = "parameters", "gradients", "optimizer_state", "unsharded", "buffers"
 CATEGORIES = (PARAMETERS, GRADIENTS, STATE, UNSHARDED, BUFFERS)
@@ -26,7 +29,7 @@ def bytes_alive(tensors: Mapping[str, Iterable[torch.Tensor]]) -> dict[str, int]
     found: dict[str, int] = {category: 0 for category in CATEGORIES}
     for category in CATEGORIES:
         for tensor in tensors.get(category, ()):
-            own = _local(tensor)
+            own = local(tensor)
             if own.device.type == "meta":  # a shape without memory
                 continue
             storage = own.untyped_storage()
@@ -37,7 +40,60 @@ def bytes_alive(tensors: Mapping[str, Iterable[torch.Tensor]]) -> dict[str, int]
     return found
 
 
-def _local(tensor: torch.Tensor) -> torch.Tensor:
+class MemoryWatch:
+    """Record what a program keeps, at the instants that it names, and the most of them. *Called on* a rank; no collective.
+
+    Args:
+        probe: this rank's.
+        account: gives what is kept; asked at every look anew.
+
+    Attributes:
+        peak: bytes by category at the look at which they were most, and their sum as `peak`.
+    """
+
+    def __init__(self, probe: Probe, account: Account) -> None:
+        self._probe, self._account = probe, account
+        self.peak: dict[str, int] = {"peak": 0}
+
+    def look(self, instant: str = "", at_work: Sequence[torch.Tensor] = ()) -> None:
+        """Look at what is kept now. Written: the event memory, if the instant has a name.
+
+        Args:
+            at_work: what an operation under way was given, which counts as buffers.
+        """
+        kept = self._account()
+        found = bytes_alive({**kept, BUFFERS: [*kept.get(BUFFERS, ()), *at_work]})
+        if sum(found.values()) > self.peak["peak"]:
+            self.peak = found | {"peak": sum(found.values())}
+        if instant:
+            self._probe.event("memory", instant=instant, **found)
+
+    def close(self) -> None:
+        """Leave the peak, as the event peak."""
+        self._probe.event("peak", **self.peak)
+
+
+def watch_buckets(ddp: DistributedDataParallel) -> dict[int, torch.Tensor]:
+    """The buckets of DDP's reducer, by their place in memory, filled in as they are reduced.
+
+    *Called on* every rank, before the first pass. Buckets are laid out anew after the first step: what was seen in it is
+    dropped.
+    """
+    seen: dict[int, torch.Tensor] = {}
+    first: list[int] = []
+
+    def ready(bucket: Bucket, gradients: torch.Tensor) -> None:
+        if bucket.index == 0 and len(first) < 2:
+            seen.clear()
+            first.append(1)
+        seen[gradients.untyped_storage().data_ptr()] = gradients.detach()
+
+    views = ddp.gradient_as_bucket_view
+    BucketHook(ddp, ready=ready, kept=lambda: views)
+    return seen
+
+
+def local(tensor: torch.Tensor) -> torch.Tensor:
     """The part of a distributed tensor that lies on this rank."""
     return getattr(tensor, "_local_tensor", tensor)
 
@@ -46,7 +102,7 @@ def account_of(model: nn.Module, optimizer: Any, buckets: Iterable[torch.Tensor]
     """The account of a plain model, of DistributedDataParallel, of FSDP2; with any optimizer, ZeroRedundancyOptimizer too.
 
     Args:
-        buckets: of DistributedDataParallel's reducer, as a communication hook sees them; they stay from step to step.
+        buckets: of DistributedDataParallel's reducer, as `watch_buckets` sees them; they stay from step to step.
     """
     plain = model.module if isinstance(model, DistributedDataParallel) else model
     own = getattr(optimizer, "optim", optimizer)  # ZeroRedundancyOptimizer keeps its share in one of its own

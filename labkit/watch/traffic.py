@@ -9,6 +9,7 @@ backend then does is another question: gloo's reduce-scatter is an all-reduce in
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..record.probe import Probe
 
 NAMESPACES = ("c10d", "_c10d_functional")
 
@@ -100,6 +103,46 @@ class CollectiveCounter(TorchDispatchMode):
                 if self._on_collective is not None:
                     self._on_collective(list(_tensors(args)))
         return result
+
+
+def watch_collectives(on_collective: Callable[[list[torch.Tensor]], None] | None = None) -> CollectiveCounter:
+    """Note each collective that this rank dispatches while the result is entered (`with`). See `CollectiveCounter`."""
+    return CollectiveCounter(on_collective)
+
+
+def tell_collectives(seen: Iterable[Collective], probe: Probe, hosts_of: Callable[[tuple[int, ...]], int]) -> None:
+    """Record what was dispatched: an event collectives for each kind of operation and each group.
+
+    Args:
+        hosts_of: on how many hosts the ranks of a group sit.
+    """
+    for kind, of_kind in by_kind(seen).items():
+        for group in sorted({one.ranks for one in of_kind}):
+            same = [one for one in of_kind if one.ranks == group]
+            probe.event(
+                "collectives",
+                operation=kind,
+                group_size=len(group),
+                count=len(same),
+                elements=sum(one.num_elements for one in same),
+                num_bytes=sum(one.num_bytes for one in same),
+                sent_bytes=sum(one.sent_bytes for one in same),
+                hosts=hosts_of(group),
+            )
+
+
+def all_reduce_by_hand(tensor: torch.Tensor, probe: Probe) -> None:
+    """All-reduce a tensor and record it, as DDP's reductions are. *Called on* every rank. Collectives: one all-reduce.
+
+    Written into the step: the span all_reduce, the counts all_reduce and all_reduce_bytes, the series by_hand_bytes.
+    """
+    start = time.monotonic_ns()
+    dist.all_reduce(tensor)
+    num_bytes = tensor.numel() * tensor.element_size()
+    probe.add_span("all_reduce", "comm", start, time.monotonic_ns())
+    probe.count("all_reduce")
+    probe.count("all_reduce_bytes", num_bytes)
+    probe.series("by_hand_bytes", [num_bytes])
 
 
 def by_kind(collectives: Iterable[Collective]) -> dict[str, list[Collective]]:

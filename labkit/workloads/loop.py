@@ -5,16 +5,15 @@ Shapes: inputs [B, ...], targets [B], ids [B]; logits [B, C] for C classes.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..record.probe import Probe
+from ..watch.reductions import watch_reductions
 
 
 def train(
@@ -62,29 +61,10 @@ def train(
 def wrap_ddp(model: nn.Module, probe: Probe, device: torch.device) -> DistributedDataParallel:
     """Wrap in DistributedDataParallel, with each all-reduce timed from its start to its completion.
 
-    *Called on* every rank. A communication hook takes over the division by the number of ranks, which DDP otherwise does
-    itself; dividing before the sum is what DDP does too, so the bits are the same.
+    *Called on* every rank. The weights come out as without the watch, to the bit.
     """
     wrapped = DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None)
-
-    # not annotated: DDP wants its own class as the annotation, and with lazy annotations it would see a string
-    def all_reduce(_state, bucket):
-        gradients = bucket.buffer()
-        started = time.monotonic_ns()
-        gradients.div_(dist.get_world_size())
-        work = dist.all_reduce(gradients, async_op=True)
-        assert work is not None  # asynchronous
-        future = work.get_future()
-        probe.count("all_reduce")
-        probe.count("all_reduce_bytes", gradients.numel() * gradients.element_size())
-
-        def completed(done: torch.futures.Future) -> torch.Tensor:
-            probe.add_span("all_reduce", "comm", started, time.monotonic_ns())
-            return done.value()[0]
-
-        return future.then(completed)
-
-    wrapped.register_comm_hook(None, all_reduce)
+    watch_reductions(wrapped, probe)
     return wrapped
 
 
@@ -95,26 +75,7 @@ def wrap_ddp_in_one_order(model: nn.Module, probe: Probe, device: torch.device) 
     summed depends on where a gradient lies in it, so the first step of a start differs in the last bits.
     """
     wrapped = DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None)
-
-    def all_reduce_each(_state, bucket):
-        started = time.monotonic_ns()
-        futures = []
-        for gradient in bucket.gradients():
-            work = dist.all_reduce(gradient.div_(dist.get_world_size()), async_op=True)
-            assert work is not None  # asynchronous
-            futures.append(work.get_future())
-            probe.count("all_reduce")
-            probe.count("all_reduce_bytes", gradient.numel() * gradient.element_size())
-
-        def completed(done: torch.futures.Future) -> torch.Tensor:
-            for one in done.value():
-                one.value()  # raises if the sum failed; without it the step would go on with this rank's own gradients
-            probe.add_span("all_reduce", "comm", started, time.monotonic_ns())
-            return bucket.buffer()
-
-        return torch.futures.collect_all(futures).then(completed)
-
-    wrapped.register_comm_hook(None, all_reduce_each)
+    watch_reductions(wrapped, probe, one_by_one=True)
     return wrapped
 
 

@@ -17,11 +17,7 @@ OPEN: dict[tuple[str, str], tuple[str, ...]] = {
     ("labs/zero_stages/programs.py", "count"): tuple(STRATEGIES),
     ("labs/input_pipeline/programs.py", "count"): ("prepared", "prepare_us", "store_bytes"),
     ("labs/input_pipeline/programs.py", "span"): ("inside the lock",),
-    **{
-        (file, sort): ()  # the samples of every pass, whatever it is called
-        for file in ("record/columns.py", "record/compact.py")
-        for sort in ("samples", "samples or digest")
-    },
+    ("watch/loader.py", "samples"): ("train", "validation"),
     ("labs/start_here/compute.py", "span"): ("matmul-*", "copy", "add", "matvec", "linear-16"),
 }
 """(file, sort) -> names, where the source alone does not tell which they are. Records of all labs are held to them too."""

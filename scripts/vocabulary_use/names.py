@@ -139,6 +139,18 @@ def _elements(value: ast.expr, at: int) -> list[ast.expr]:
     return [value.elts[at]] if isinstance(value, ast.Tuple) and at < len(value.elts) else [value]
 
 
+def bindings(name: str, scope: Scope) -> list[ast.expr]:
+    """What a name is assigned, and what the lists are made of that it goes over, in the innermost place that says so."""
+    for part in reversed(scope):
+        found = _assigned(name, part)
+        for loop in [part] if isinstance(part, ast.comprehension) else _own(part, (ast.For,)):
+            if _place(loop.target, name) == -1:
+                found += bindings(loop.iter.id, scope) if isinstance(loop.iter, ast.Name) else [loop.iter]
+        if found:
+            return found
+    return []
+
+
 def _own(part: ast.AST, kinds: tuple[type, ...]) -> list:
     """Nodes of some kinds in a function's own body, or a module's; not in functions inside it."""
     found, left = [], list(ast.iter_child_nodes(part)) if isinstance(part, (ast.FunctionDef, ast.Module)) else []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .names import Parameter, Scope, given, keys, texts
+from .names import Parameter, Scope, bindings, given, keys, texts
 
 METHODS = {
     "count": "count", "counted": "count", "scalar": "scalar", "series": "series", "event": "event", "span": "span",
@@ -133,8 +133,9 @@ def _raw_uses(file: str, tree: ast.AST) -> Iterator[_Raw]:
         else:
             yield from _asked_by_call(file, call, scope)
     for node, scope in _walk(tree, ast.Subscript):
-        if isinstance(node.value, ast.Attribute) and node.value.attr in HOLDERS and not isinstance(node.slice, ast.Slice):
-            yield _Raw(HOLDERS[node.value.attr], node.slice, scope, file, node.lineno, False)
+        sort = _held(node.value, scope)
+        if sort and not isinstance(node.slice, ast.Slice):
+            yield _Raw(sort, node.slice, scope, file, node.lineno, False)
     for node, scope in _walk(tree, ast.Compare):
         yield from _compared(file, node, scope)
     yield from _handed_on(file, tree)
@@ -174,6 +175,15 @@ def _written(file: str, call: ast.Call, scope: tuple) -> Iterator[_Raw]:
                 yield from (raw("field", ast.Constant(f"{event}.{name}")) for name in _keywords(call, scope))
 
 
+def _held(holder: ast.expr, scope: tuple) -> str:
+    """The sort of the names by which a part of a record holds values; "" for anything else."""
+    if isinstance(holder, ast.Attribute):
+        return HOLDERS.get(holder.attr, "")
+    found = bindings(holder.id, list(scope)) if isinstance(holder, ast.Name) else []
+    parts = [each for value in found for each in (value, getattr(value, "elt", value))]  # what a comprehension lists too
+    return next((HOLDERS[part.attr] for part in parts if isinstance(part, ast.Attribute) and part.attr in HOLDERS), "")
+
+
 def _keywords(call: ast.Call, scope: tuple) -> set[str]:
     named = {keyword.arg for keyword in call.keywords if keyword.arg}
     return named.union(*(keys(keyword.value, list(scope)) for keyword in call.keywords if keyword.arg is None))
@@ -186,14 +196,14 @@ def _asked_by_call(file: str, call: ast.Call, scope: tuple) -> Iterator[_Raw]:
     holder = function.value
     if function.attr in ("fact", "scalar") and len(call.args) <= 2:
         yield _Raw(function.attr, call.args[0], scope, file, call.lineno, False)
-    elif function.attr == "get" and isinstance(holder, ast.Attribute) and holder.attr in HOLDERS:
-        yield _Raw(HOLDERS[holder.attr], call.args[0], scope, file, call.lineno, False)
+    elif function.attr == "get" and (sort := _held(holder, scope)):
+        yield _Raw(sort, call.args[0], scope, file, call.lineno, False)
 
 
 def _compared(file: str, node: ast.Compare, scope: tuple) -> Iterator[_Raw]:
     left, right = node.left, node.comparators[0]
-    if isinstance(right, ast.Attribute) and right.attr in HOLDERS and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-        yield _Raw(HOLDERS[right.attr], left, scope, file, node.lineno, False)
+    if isinstance(node.ops[0], (ast.In, ast.NotIn)) and (sort := _held(right, scope)):
+        yield _Raw(sort, left, scope, file, node.lineno, False)
     elif isinstance(left, ast.Attribute) and left.attr == "name" and (sort := NAMED.get(getattr(left.value, "id", ""))):
         for each in right.elts if isinstance(right, ast.Tuple) else [right]:
             yield _Raw(sort, each, scope, file, node.lineno, False)

@@ -29,7 +29,7 @@ ALLOWED = {
     "plan": {"errors", "theory", "record", "facts", "detect"},
     "view": {"errors", "theory", "record", "facts", "detect", "plan", "watch", "ranks", "labs", "results"},
     "ranks": {"errors", "record"},
-    "workloads": {"errors", "record", "facts"},
+    "workloads": {"errors", "record", "facts", "watch"},
     "labs": {"errors", "theory", "record", "facts", "watch", "detect", "workloads", "ranks"},
     "request": {"errors", "labs", "ranks"},
     "runner": {"__version__", "errors", "labs", "ranks", "record", "watch", "request"},

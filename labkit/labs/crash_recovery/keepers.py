@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from ...errors import CheckpointError
 from ...ranks.context import RankContext
+from ...watch.saves import tell_failed_save, tell_load, tell_save
 from ...workloads.checkpoint import Checkpointer, Restored, Saved
 from ...workloads.packing import digest_state, pack, unpack
 from .training import Training
@@ -50,11 +51,11 @@ class Keeper:
         """Record a save that is complete."""
         times = {"stall_s": took.stall_s, "write_s": took.write_s, "bytes": took.num_bytes} if took else {}
         step = took.step if took else self.training.step
-        self.context.probe.event("save", of_step=step, what=what, path=str(path), **times, **more)
+        tell_save(self.context.probe, step, path, what=what, **times, **more)
 
     def tell_loaded(self, step: int, path: Path | None, seconds: float, **more: Any) -> None:
         """Record what a restart found; step 0 if there was nothing."""
-        self.context.probe.event("load", of_step=step, path=str(path or ""), load_s=seconds, **more)
+        tell_load(self.context.probe, step, path, seconds, **more)
 
 
 class Nothing(Keeper):
@@ -116,7 +117,7 @@ class Full(Keeper):
         try:
             took = self.checkpoints.save(training.step, training.state_dict(), training.rank_state())
         except CheckpointError as error:  # the run is worth more than one checkpoint; the last good one is still there
-            self.context.probe.event("save_failed", of_step=training.step, error=str(error))
+            tell_failed_save(self.context.probe, training.step, error)
         else:
             self.tell_saved("full", took.path, took, alone=False)
 
@@ -155,7 +156,7 @@ class Async(Full):
         try:
             took = self.checkpoints.wait()
         except CheckpointError as error:
-            self.context.probe.event("save_failed", of_step=-1, error=str(error))
+            tell_failed_save(self.context.probe, -1, error)
         else:
             if took is not None:
                 self.tell_saved("full", took.path, dataclasses.replace(took, stall_s=self._stall_s), alone=False)

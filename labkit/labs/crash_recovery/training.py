@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from ...ranks.context import RankContext
+from ...watch.saves import tell_state
 from ...workloads.digits import NUM_CLASSES, NUM_PIXELS, Digits
 from ...workloads.loop import keep_weights, wrap_ddp, wrap_ddp_in_one_order
 from ...workloads.packing import digest_state
@@ -146,7 +147,7 @@ class Training:
             **{f"rng-{name}": state for name, state in random_state().items()},
         }
         hashes = {name: digest_state(state) for name, state in states.items()}
-        self.context.probe.event("state", when=when, of_step=self.step, **hashes)
+        tell_state(self.context.probe, when, self.step, hashes)
 
     def _train_step(self, distributed: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> None:
         config, probe, device = self.config, self.context.probe, self.context.device

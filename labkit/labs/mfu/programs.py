@@ -21,8 +21,8 @@ from ...errors import UsageError
 from ...ranks.context import RankContext, worker_options
 from ...record.probe import Probe
 from ...record.roles import Role
+from ...watch.optimizer import watch_updates
 from ...watch.processor import ProcessorTime, Took
-from ...watch.updates import watch_updates
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
 from ..spec import RunPlan, TaskFor

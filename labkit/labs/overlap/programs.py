@@ -24,6 +24,7 @@ from ...record.roles import Role
 from ...record.where import where_written
 from ...theory.overlap_model import MIB, caps_to_try
 from ...watch.ddp import watch_ddp
+from ...watch.traffic import all_reduce_by_hand
 from ...workloads.loop import keep_weights
 from ..spec import RunPlan, TaskFor
 from . import Config
@@ -257,14 +258,8 @@ def _keeping(losses: list[torch.Tensor], count: int) -> Callable:
 
 def _average(probe: Probe, gradient: torch.Tensor, world_size: int) -> None:
     """Average one gradient over the ranks, by hand and in the way of everything else."""
-    start = time.monotonic_ns()
     gradient.div_(world_size)
-    dist.all_reduce(gradient)
-    probe.add_span("all_reduce", "comm", start, time.monotonic_ns())
-    probe.count("all_reduce")
-    num_bytes = gradient.numel() * gradient.element_size()
-    probe.count("all_reduce_bytes", num_bytes)
-    probe.series("by_hand_bytes", [num_bytes])
+    all_reduce_by_hand(gradient, probe)
 
 
 def communicate_alone(context: RankContext) -> None:

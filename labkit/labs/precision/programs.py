@@ -24,7 +24,7 @@ from ...workloads.models import build
 from ..spec import RunPlan, TaskFor
 from . import Config
 from .loops import IN_FP16, LOOPS, Loop
-from .watch import Watch, WatchedScaler
+from .watch import Watch
 
 TEXT_LENGTH = 64
 TEXT_BATCHES = 28
@@ -93,9 +93,10 @@ def run(context: RankContext) -> None:
     model = build_model(config, context.seed).to(device)
     optimizer = build_optimizer(model, config)
     _declare(context)
-    watch = Watch(context.probe, model, optimizer)
-    scaler = WatchedScaler(device.type, init_scale=config.init_scale, growth_interval=config.growth_interval)
-    scaler.watch = watch
+    scaler = torch.amp.GradScaler(  # pyright: ignore[reportPrivateImportUsage]
+        device.type, init_scale=config.init_scale, growth_interval=config.growth_interval
+    )
+    watch = Watch(context.probe, model, optimizer, scaler)
     context.expect_steps(num_steps(config))
     context.probe.digest("initial_weights", model.parameters())
     returned = task.loop(model, optimizer, scaler, _all_batches(watch, config, context), device.type, config)

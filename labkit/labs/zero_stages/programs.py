@@ -6,7 +6,7 @@ Shapes: tokens and targets are [B, S], logits [B, S, V]; whole weights are flat,
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ import torch.distributed as dist
 
 from ...ranks.context import RankContext
 from ...record.where import where_written
-from ...watch.memory import BUFFERS, bytes_alive
-from ...watch.traffic import CollectiveCounter, by_kind
+from ...watch.memory import MemoryWatch
+from ...watch.optimizer import tell_known_parameters
+from ...watch.passes import PassHooks, PassWatch
+from ...watch.traffic import tell_collectives, watch_collectives
 from ...workloads.gpt import GPT, GPTShape, build_gpt, token_loss
 from ...workloads.text import text_loader
 from ..spec import TaskFor
@@ -90,7 +92,7 @@ def train(context: RankContext) -> None:
     place = Place(context.world_size, task.replicas, task.config.lr, context.device, dict(task.settings))
     training = prepare(task.strategy, model, place)
     if task.strategy not in DEEPSPEED:  # whose optimizer holds flat copies
-        report_optimizer(context, training.model, training.optimizer)
+        tell_known_parameters(training.model, training.optimizer, context.probe)
     stream = batches(context, task.stand_for if alone else context.world_size, None if alone else context.rank)
     _loop(context, training, stream)
     if task.config.dtype == "float64":
@@ -140,13 +142,6 @@ def _declare(context: RankContext, model: GPT) -> None:
     )
 
 
-def report_optimizer(context: RankContext, model: Any, optimizer: Any) -> None:
-    """Note how many of the model's parameters the optimizer knows, and how many it holds that the model does not have."""
-    own = {id(parameter) for parameter in model.parameters()}
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    context.probe.event("optimizer_knows", known=len(own & held), parameters=len(own), orphans=len(held - own))
-
-
 def _loop(context: RankContext, training: Training, stream: Iterator) -> None:
     config: Config = context.task.config
     context.expect_steps(config.steps)
@@ -184,50 +179,25 @@ def loss_of(logits_BSV: torch.Tensor, targets_BS: torch.Tensor) -> torch.Tensor:
 
 def _counted_step(context: RankContext, training: Training, tokens: torch.Tensor, targets: torch.Tensor) -> float:
     """A step in which what is kept is looked at at every instant, and every collective is noted."""
-    peak: dict[str, int] = {"peak": 0}
-
-    def look(instant: str = "", at_work: Sequence[torch.Tensor] = ()) -> None:
-        kept = training.account()
-        found = bytes_alive({**kept, BUFFERS: [*kept.get(BUFFERS, ()), *at_work]})
-        if sum(found.values()) > peak["peak"]:
-            peak.update(found, peak=sum(found.values()))
-        if instant:
-            context.probe.event("memory", instant=instant, **found)
-
-    look("init")
-    with CollectiveCounter(on_collective=lambda given: look(at_work=given)) as counter:
+    kept = MemoryWatch(context.probe, training.account)
+    passes = PassWatch(training.model, PassHooks(backward_begins=lambda: kept.look("backward_start")))
+    kept.look("init")
+    with watch_collectives(lambda given: kept.look(at_work=given)) as counter:
         logits = training.model(tokens)
-        look("forward")
-        logits.register_hook(lambda _grad: look("backward_start"))
+        kept.look("forward")
         loss = loss_of(logits, targets)
         del logits
         training.backward(loss)
-        look("backward_end")
+        kept.look("backward_end")
         context.probe.event("own_account", **training.own_account())
         training.step()
-        look("step")
+        kept.look("step")
     training.zero_grad()
-    context.probe.event("peak", **peak)
-    _report_collectives(context, counter)
-    return loss.item()
-
-
-def _report_collectives(context: RankContext, counter: CollectiveCounter) -> None:
-    """One event for each kind of operation and each group."""
+    passes.close()
+    kept.close()
     hosts = context.network.hosts if context.network else 1
-    for kind, of_kind in by_kind(counter.seen).items():
-        for group in sorted({one.ranks for one in of_kind}):
-            same = [one for one in of_kind if one.ranks == group]
-            context.probe.event(
-                "collectives",
-                operation=kind,
-                group_size=len(group),
-                count=len(same),
-                elements=sum(one.num_elements for one in same),
-                num_bytes=sum(one.num_bytes for one in same),
-                sent_bytes=sum(one.sent_bytes for one in same),
-                hosts=_hosts_of(group, context.world_size, hosts),
-            )
+    tell_collectives(counter.seen, context.probe, lambda group: _hosts_of(group, context.world_size, hosts))
+    return loss.item()
 
 
 def _hosts_of(group: tuple[int, ...], ranks: int, hosts: int) -> int:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -152,7 +151,7 @@ def prepare(strategy: str, model: nn.Module, place: Place) -> Training:
 
 def watched(model: nn.Module, optimizer: Any) -> Training:
     """A model and its optimizer, with what torch's own wrappers say of their shares."""
-    buckets = watch_buckets(model) if isinstance(model, DistributedDataParallel) else {}
+    buckets = memory.watch_buckets(model) if isinstance(model, DistributedDataParallel) else {}
     plain = model.module if isinstance(model, DistributedDataParallel) else model
     return Training(
         model=model,
@@ -161,30 +160,6 @@ def watched(model: nn.Module, optimizer: Any) -> Training:
         own_account=lambda: own_account(plain, optimizer, copied=not getattr(model, "gradient_as_bucket_view", True)),
         full_weights=lambda: full_weights(plain),
     )
-
-
-def watch_buckets(model: DistributedDataParallel) -> dict[int, torch.Tensor]:
-    """The buckets of DDP's reducer, by their place in memory, filled in as they are reduced.
-
-    The hook does what DDP does without one: divide by the number of ranks, then all-reduce. Buckets are laid out anew after
-    the first step: what was seen in it is dropped.
-    """
-    seen: dict[int, torch.Tensor] = {}
-    first: list[int] = []
-
-    # not annotated: DDP wants its own class as the annotation, and with lazy annotations it would see a string
-    def all_reduce(_state, bucket):
-        gradients = bucket.buffer()
-        if bucket.index() == 0 and len(first) < 2:
-            seen.clear()
-            first.append(1)
-        seen[gradients.untyped_storage().data_ptr()] = gradients.detach()
-        work = dist.all_reduce(gradients.div_(dist.get_world_size()), async_op=True)
-        assert work is not None  # asynchronous
-        return work.get_future().then(lambda done: done.value()[0])
-
-    model.register_comm_hook(None, all_reduce)
-    return seen
 
 
 def own_account(model: nn.Module, optimizer: Any, copied: bool = False) -> dict[str, int]:

@@ -14,9 +14,10 @@ import torch.distributed as dist
 from ...ranks.context import RankContext
 from ...record.roles import Role
 from ...record.where import where_written
-from ...watch.memory import account_of, bytes_alive
+from ...watch.memory import MemoryWatch, account_of
+from ...watch.optimizer import tell_known_parameters
 from ..spec import RunPlan
-from .programs import Task, _declare, batches, loss_of, model_of, report_optimizer
+from .programs import Task, _declare, batches, loss_of, model_of
 from .strategies import full_weights
 
 MAX_NORM = 1.0
@@ -65,10 +66,10 @@ def run_optimizer_first(context: RankContext) -> None:
 def _watch_optimizer(context: RankContext, model: Any, optimizer: Any) -> None:
     """Train, and note which parameters the optimizer knows and how far the weights moved."""
     before = full_weights(model)
-    report_optimizer(context, model, optimizer)
-    account = account_of(model, optimizer)
+    tell_known_parameters(model, optimizer, context.probe)
+    kept = MemoryWatch(context.probe, account_of(model, optimizer))
     _train(context, model, optimizer)
-    context.probe.event("memory", instant="step", **bytes_alive(account()))
+    kept.look("step")
     moved = max(float((after - old).abs().max()) for after, old in zip(full_weights(model), before, strict=True))
     context.probe.event("weights_moved", largest=moved)
 

@@ -6,7 +6,7 @@ import torch
 from labkit.detect.utilisation.measures import trains_nothing
 from labkit.record import store
 from labkit.record.probe import Probe
-from labkit.watch.updates import watch_updates
+from labkit.watch.optimizer import watch_updates
 
 
 def watched(folder, make_step, steps=3):
