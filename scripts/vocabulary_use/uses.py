@@ -68,6 +68,8 @@ def uses_of(sources: dict[str, str]) -> list[Use]:
     while raw:
         use = raw.pop()
         for text in texts(use.node, list(use.scope)) or {""}:
+            if not text and not use.writes and _is_store(use.file):
+                continue
             if isinstance(text, str):
                 found.append(Use(use.sort, text, use.file, use.line, use.writes))
             elif (key := (use.sort, use.writes, text)) not in seen:
@@ -79,6 +81,11 @@ def uses_of(sources: dict[str, str]) -> list[Use]:
 def package_uses(package: Path) -> list[Use]:
     """All uses in a package."""
     return uses_of({path.relative_to(package).as_posix(): path.read_text() for path in sorted(package.rglob("*.py"))})
+
+
+def _is_store(file: str) -> bool:
+    """Whether a file moves what was recorded, under whatever names, and asks for none by itself."""
+    return file.startswith("record/")
 
 
 def _imported(file: str, tree: ast.Module, trees: dict[str, ast.Module]) -> dict[str, tuple[ast.Module, str]]:
