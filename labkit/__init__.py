@@ -24,6 +24,8 @@ _PUBLIC = {
     "Fault": "labkit.ranks.faults",
     "Probe": "labkit.record.probe",
     "watch_ddp": "labkit.watch.ddp",
+    "watch_loader": "labkit.watch.loader",
+    "watch_precision": "labkit.watch.precision",
     "Record": "labkit.record.schema",
     "Verdict": "labkit.detect.verdict",
     "LabkitError": "labkit.errors",
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from .record.schema import Record
     from .record.store import read_record
     from .watch.ddp import watch_ddp
+    from .watch.loader import watch_loader
+    from .watch.precision import watch_precision
 
 
 def __getattr__(name: str):

@@ -1,14 +1,14 @@
-"""Write docs/records.md, all that can be recorded, from the vocabulary and the package's own source. --check compares."""
+"""Write docs/records.md and the README's table of what to record, from the vocabulary and the package's own source."""
 
-import sys
 from pathlib import Path
 
 from vocabulary_use.judged import BY_SCRIPTS_ALONE, Uses, package
+from vocabulary_use.questions import HEAD, table
 
 from labkit.record.vocabulary import EVENTS, TABLES, EventTerm, SpanTerm, Term
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENT = ROOT / "docs" / "records.md"
+DOCUMENT, README = ROOT / "docs" / "records.md", ROOT / "README.md"
 
 INTRODUCTION = """# What can be recorded
 
@@ -37,10 +37,10 @@ def document(uses: Uses) -> str:
     """The whole page."""
     written, asked = uses.places(writes=True), uses.places(writes=False)
     parts = [INTRODUCTION]
-    for sort, table in TABLES.items():
+    for sort, terms in TABLES.items():
         title, how = HEADINGS[sort]
         rows = ["| name | value | meaning | written by | asked for by |", "|---|---|---|---|---|"]
-        for name, term in table.items():
+        for name, term in terms.items():
             key = (sort, name)
             writers = "your script" if key in BY_SCRIPTS_ALONE else _said(written.get(key, set()))
             rows.append(f"| `{name}` | {_value(term)} | {term.means} | {writers} | {_said(asked.get(key, set()))} |")
@@ -73,15 +73,12 @@ def _said(files: set[str]) -> str:
     return ", ".join(f"`{part}`" for part in sorted(parts)) or "—"
 
 
-def main() -> int:
-    made = document(package())
-    same = DOCUMENT.exists() and DOCUMENT.read_text(encoding="utf-8") == made
-    if "--check" in sys.argv:
-        print("docs/records.md is as the vocabulary makes it" if same else "docs/records.md differs: run scripts/records.py")
-        return int(not same)
-    DOCUMENT.write_text(made, encoding="utf-8")
-    return 0
+def readme(text: str) -> str:
+    """The README with the table as it is to be."""
+    before, rest = text.split(HEAD)
+    return before + table() + "\n\n" + rest.split("\n\n", 1)[1]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    DOCUMENT.write_text(document(package()), encoding="utf-8")
+    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,8 +1,9 @@
 """Every name under which the package records or reads is in the vocabulary, and what is written about it is made from it."""
 
 import pytest
-from records import DOCUMENT, document
+from records import DOCUMENT, README, document, readme
 from vocabulary_use.judged import Uses, package
+from vocabulary_use.questions import ROWS, Row, unasked
 from vocabulary_use.uses import uses_of
 
 
@@ -23,6 +24,15 @@ def test_the_vocabulary_has_no_name_that_nobody_writes_and_no_gap_that_is_closed
 
 def test_the_page_of_what_can_be_recorded_is_made_from_the_vocabulary(uses):
     assert DOCUMENT.read_text() == document(uses), "run python scripts/records.py"
+
+
+def test_the_readmes_table_is_made_from_the_questions_and_each_name_in_it_is_asked_for_there(uses, monkeypatch):
+    assert README.read_text() == readme(README.read_text()), "run python scripts/records.py"
+    assert unasked(uses) == []
+    wrong = (Row("Wrong?", ("order",), "{count:updates}, {fact:no_such_name}, {fact:dataset_size}"),)
+    monkeypatch.setattr("vocabulary_use.questions.ROWS", wrong)
+    assert unasked(uses) == ["order: count updates", "order: fact no_such_name"]
+    assert len(ROWS) > 10
 
 
 def strange(source: str, file: str = "a.py") -> list[str]:
