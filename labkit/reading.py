@@ -20,6 +20,7 @@ from .record.quantity import Quantity
 from .record.schema import Origin, Record
 from .record.store import named, read_record
 from .record.table import Table
+from .record.unknown_names import Unknown, unknown_names
 from .report import report_of
 
 if TYPE_CHECKING:
@@ -121,6 +122,11 @@ class Reading(Record, frozen=True, dict=True):
     def left_out(self) -> list[str]:
         """Why measures or tables could not be made, a sentence each; empty where all were."""
         return list(dict.fromkeys(str(one.error) for one in (*self.measured, *self.tabled) if one.error is not None))
+
+    @cached_property
+    def unknown(self) -> list[Unknown]:
+        """The names in a script's record that labkit does not know, so that no question asks for them."""
+        return [] if self.origin is Origin.LAB else unknown_names(self)
 
     @cached_property
     def figures(self) -> dict[str, LabSpec]:

@@ -36,6 +36,7 @@ def show(
     from .. import labs
     from ..reading import read
     from ..record.blame import blamed_on
+    from ..record.unknown_names import said_unknown
 
     if lab is not None:
         labs.spec(lab)  # wrong use is said before anything is read
@@ -52,6 +53,8 @@ def show(
             write_trace(found, traced)
         for why in found.left_out:
             print(f"not measured: {why}", file=sys.stderr)
+        if found.unknown:
+            print(said_unknown(found.unknown), file=sys.stderr)
         if json is not None:
             write_json(found.report(), json)
         if pictures is not None:

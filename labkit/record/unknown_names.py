@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..errors import printable
 from .schema import RankLog, Record
 from .vocabulary import Sort, known, near, unknown_fields
 
@@ -27,6 +28,17 @@ class Unknown:
 
     def __str__(self) -> str:
         return f"{self.sort} {self.name}" + (f" (did you mean {self.like}?)" if self.like else "")
+
+
+SHOWN = 8
+"""Names that are said at most."""
+
+
+def said_unknown(names: Sequence[Unknown]) -> str:
+    """Which names labkit does not know, as a sentence."""
+    said = ", ".join(printable(str(name)) for name in names[:SHOWN])
+    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"no question asks for these names of your own: {said}{more}"
 
 
 def unknown_names(record: Record) -> list[Unknown]:

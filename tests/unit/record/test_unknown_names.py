@@ -6,7 +6,7 @@ import pytest
 from labkit.record.probe import Probe
 from labkit.record.schema import Run
 from labkit.record.store import read_record
-from labkit.record.unknown_names import Unknown, unknown_names
+from labkit.record.unknown_names import SHOWN, Unknown, said_unknown, unknown_names
 from labkit.record.vocabulary import TABLES, known, near
 
 from ..builders import record_of
@@ -76,3 +76,10 @@ def test_attempts_before_the_last_and_arrays_count_as_well(tmp_path):
 def test_a_name_is_known_in_its_own_sort_alone(sort):
     assert all(known(sort, name) for name in TABLES[sort])
     assert not known(sort, "no_such_name") and near(sort, "qqqqqqqq") == ""
+
+
+def test_unknown_names_are_said_up_to_a_number_and_none_of_them_can_move_a_terminals_cursor():
+    names = [Unknown("scalar", f"own_{number}") for number in range(SHOWN + 2)]
+    assert said_unknown(names[:1]) == "no question asks for these names of your own: scalar own_0"
+    assert said_unknown(names).endswith(f"own_{SHOWN - 1}, and 2 more")
+    assert "\x1b" not in said_unknown([Unknown("scalar", "\x1b[2J")])
