@@ -109,9 +109,12 @@ class Reading(Record, frozen=True, dict=True):
 
     @cached_property
     def main_measures(self) -> tuple[str, ...]:
-        """The names of the measures that a person reads first; all of them where no lab says which."""
-        main = [name for spec in self.specs for name in spec.main_measures if name in self.measures]
-        return tuple(dict.fromkeys(main)) or tuple(self.measures)
+        """The names of the measures that a person reads first; all of them where no lab says which.
+
+        None of a comparison whose measures have the names of what is compared before them: its tables say the same.
+        """
+        main = [name for spec in self.specs for name in spec.main_measures]
+        return tuple(name for name in dict.fromkeys(main or self.measures) if name in self.measures)
 
     @cached_property
     def tables(self) -> list[Table]:

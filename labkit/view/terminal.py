@@ -134,7 +134,8 @@ def _print_measures(console: Console, measures: Mapping[str, Quantity], shown: S
     table.add_column("what it is", style="dim")
     for name in names:
         table.add_row(Text(name), Text(measures[name].said), Text(meaning_of(name)))
-    console.print(table)
+    if names:
+        console.print(table)
     if left := len(measures) - len(names):
         console.print(Text(f"{left} more {'measure' if left == 1 else 'measures'}: --all shows them", style="dim"))
 

@@ -159,3 +159,14 @@ def test_what_a_lab_cannot_measure_is_left_out_of_a_reading_and_said_to_who_asks
 def test_the_measures_that_come_first_are_the_labs_own():
     main = reading_of(record()).main_measures
     assert main == ("samples_per_epoch", "unique_samples", "unique_share_of_global_batch", "rank_overlap")
+
+
+def test_where_no_lab_says_which_measures_come_first_all_do(monkeypatch):
+    monkeypatch.setitem(LAB.spec.__dict__, "main_measures", ())
+    reading = reading_of(record())
+    assert reading.main_measures == tuple(reading.measures) and len(reading.main_measures) > 4
+
+
+def test_a_comparison_is_read_off_its_tables(monkeypatch):
+    monkeypatch.setitem(LAB.spec.__dict__, "main_measures", ("peak",))
+    assert reading_of(record()).main_measures == ()
