@@ -7,6 +7,7 @@ numbers out.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -50,9 +51,7 @@ def median_interval(values: Sequence[float] | np.ndarray, chance: float = 0.05) 
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     count = len(ordered)
-    cut = 0
-    while 2 * (cut + 1) < count and 2 * _at_most(cut, count, 0.5) <= chance:
-        cut += 1
+    cut = bisect.bisect_right(range(1, (count + 1) // 2), chance, key=lambda cut: 2 * _at_most(cut - 1, count, 0.5))
     cut = max(0, cut - 1)
     return float(ordered[cut]), float(ordered[count - 1 - cut])
 
