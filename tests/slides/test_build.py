@@ -80,33 +80,50 @@ WRONG = {
     "notes of an hour": ("```{notes} 60\nSay it.\n```", ["at most 30", "60"]),
     "an answer and no reply": ("```{notes} 1\n:::{expects} Seven\n:::\n```", ["Seven", "what to say"]),
     "a broken formula": (r"$a_b_c$", ["a_b_c", "DoubleSubscripts"]),
-    "a link to no file": ("[the next](nothing.md)", ["nothing.md"]),
     "a picture that is not there": ("![a picture](nothing.png)", ["nothing.png"]),
     "a block that is unknown": ("```{lab-figre} loss\n```", ["lab-figre"]),
 }
 
 
-@pytest.mark.parametrize(("text", "named"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named(deck, text, named):
-    said = refusal(deck, text)
-    assert all(word in said for word in named), said
+WRONG_RECORDS = {
+    "none": ("", ["lab-records"]),
+    "lab": ("```{lab-records} duplicate-dat\nbroken: {}\n```\n", ["duplicate-dat", "duplicate-data"]),
+    "setting": ("```{lab-records} duplicate-data\nbroken: {rank: 2}\n```\n", ["rank"]),
+    "list": ("```{lab-records} duplicate-data\n- broken\n```\n", ["mapping"]),
+    "YAML": ("```{lab-records} duplicate-data\nbroken: {\n```\n", ["YAML"]),
+    "recording": ("```{lab-records} duplicate-data\nthere: {recording: h900}\n```\n", ["h900"]),
+}
 
 
-@pytest.mark.parametrize(
-    ("records", "named"),
-    [
-        ("", ["lab-records"]),
-        ("```{lab-records} duplicate-dat\nbroken: {}\n```\n", ["duplicate-dat", "duplicate-data"]),
-        ("```{lab-records} duplicate-data\nbroken: {rank: 2}\n```\n", ["rank"]),
-        ("```{lab-records} duplicate-data\n- broken\n```\n", ["mapping"]),
-        ("```{lab-records} duplicate-data\nbroken: {\n```\n", ["YAML"]),
-        ("```{lab-records} duplicate-data\nthere: {recording: h900}\n```\n", ["h900"]),
-    ],
-    ids=["none", "lab", "setting", "list", "YAML", "recording"],
-)
-def test_records_that_cannot_be_are_refused(deck, records, named):
-    said = refusal(deck, "```{lab-figure} loss\n```", records)
-    assert all(word in said for word in named), said
+@pytest.fixture(scope="module")
+def said_of(kept, tmp_path_factory):
+    """What one build says of decks that are each wrong in one way: name -> the lines that name its file and place."""
+    source, out = tmp_path_factory.mktemp("wrong"), tmp_path_factory.mktemp("out") / "decks"
+    decks = {name: (RECORDS, text) for name, (text, _) in WRONG.items()}
+    decks |= {name: (records, "```{lab-figure} loss\n```") for name, (records, _) in WRONG_RECORDS.items()}
+    files = {name: f"wrong{number}" for number, name in enumerate(decks)}
+    for name, (records, text) in decks.items():
+        (source / f"{files[name]}.md").write_text(f"{records}\n# One\n\n## Slide\n\n{text}\n")
+    with pytest.raises(build_decks.DeckError) as caught:
+        build_decks.build_from(source, list(files.values()), out, records=kept)
+    lines = str(caught.value).splitlines()
+    return lambda name: "\n".join(line for line in lines if f"{files[name]}.md:" in line)
+
+
+@pytest.mark.parametrize(("name", "named"), [(name, named) for name, (_, named) in WRONG.items()], ids=WRONG)
+def test_what_is_wrong_is_named(said_of, name, named):
+    said = said_of(name)
+    assert said and all(word in said for word in named), said
+
+
+def test_a_link_to_no_file_is_named(deck):
+    assert "nothing.md" in refusal(deck, "[the next](nothing.md)")
+
+
+@pytest.mark.parametrize(("name", "named"), [(n, named) for n, (_, named) in WRONG_RECORDS.items()], ids=WRONG_RECORDS)
+def test_records_that_cannot_be_are_refused(said_of, name, named):
+    said = said_of(name)
+    assert said and all(word in said for word in named), said
 
 
 def test_what_a_deck_shows_is_what_the_record_says(deck, kept):
