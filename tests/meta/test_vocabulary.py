@@ -1,10 +1,14 @@
 """Every name under which the package records or reads is in the vocabulary, and what is written about it is made from it."""
 
+import re
+
 import pytest
 from records import DOCUMENT, README, document, readme
 from vocabulary_use.judged import Uses, package
 from vocabulary_use.questions import ROWS, Row, unasked
 from vocabulary_use.uses import uses_of
+
+from labkit.record.vocabulary import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +37,19 @@ def test_the_readmes_table_is_made_from_the_questions_and_each_name_in_it_is_ask
     monkeypatch.setattr("vocabulary_use.questions.ROWS", wrong)
     assert unasked(uses) == ["order: count updates", "order: fact no_such_name"]
     assert len(ROWS) > 10
+
+
+def test_what_watch_ddp_says_that_it_writes_is_what_it_writes(uses):
+    from labkit.watch import ddp
+
+    headings = {"spans": "span", "series": "series", "counts": "count", "events": "event"}
+    blocks = re.findall(r"(?m)^    ([a-z]+) +((?:.+\n)(?:^ {5,}.+\n)*)", ddp.__doc__ or "")
+    assert [heading for heading, _ in blocks] == list(headings)
+    for heading, text in blocks:
+        sort = headings[heading]
+        said = set(re.findall(r"[a-z_]+", re.sub(r"\([^)]*\)", "", text))) & set(TABLES[sort])
+        written = {use.name for use in uses.all if use.writes and use.file == "watch/ddp.py" and use.sort == sort}
+        assert said == written | ({"updates"} if sort == "count" else set()), "its optimizer's watch counts these"
 
 
 def strange(source: str, file: str = "a.py") -> list[str]:
