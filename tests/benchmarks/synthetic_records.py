@@ -35,11 +35,11 @@ def write_record(
     Args:
         epochs: passes over the data, of equally many steps each.
         ids: whether samples have ids beside the hashes of their contents.
-        split: whether ranks share each epoch's permutation out; if not, each shuffles all data for itself.
+        split: whether ranks share each epoch's permutation out; if not, each reads all data, in an order of its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
     per_epoch = steps // epochs
-    num_samples = per_epoch * batch * ranks
+    num_samples = per_epoch * batch * (ranks if split else 1)
     contents = _contents(num_samples)
     encode = msgspec.json.Encoder().encode
     for rank in range(ranks):
