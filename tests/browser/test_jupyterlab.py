@@ -14,7 +14,6 @@ from pathlib import Path
 import build_decks
 import nbformat
 import pytest
-from lab_cases import by_slug
 from playwright.sync_api import TimeoutError as TookTooLong
 from playwright.sync_api import expect, sync_playwright
 
@@ -46,20 +45,12 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def small(slug: str) -> dict:
-    """Settings of a lab with which its broken variant is quick, and found to be broken."""
-    case = by_slug()[slug]
-    return {**case.how, **case.rows["broken"].how}
-
-
 @pytest.fixture(scope="module")
 def jupyter(tmp_path_factory):
     """A JupyterLab of its own on a copy of the notebooks: notebook -> address. Ended, with its kernels, afterwards."""
     tmp_path = tmp_path_factory.mktemp("jupyter")
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
-    panels = [
-        nbformat.v4.new_code_cell(f"import labkit\n\nlabkit.lab({slug!r}).panel(**{small(slug)!r})") for slug in PANELS
-    ]
+    panels = [nbformat.v4.new_code_cell(f"import labkit\n\nlabkit.lab({slug!r}).panel()") for slug in PANELS]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=panels, metadata=kernel), tmp_path / "notebooks" / "panels.ipynb")
     port = free_port()
