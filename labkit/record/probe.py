@@ -265,8 +265,15 @@ class Probe:
         Raises:
             UsageError: there are no rows, or not as many ids as samples.
         """
-        digests = digest_rows(batch)
-        whole = None if ids is None else _one_each("samples", name, digests, as_ints(ids))
+        self.add_samples(name, digest_rows(batch), None if ids is None else as_ints(ids))
+
+    def add_samples(self, name: str, digests: list[int], ids: Sequence[int] | None = None) -> None:
+        """Record samples whose hashes are known already: see `samples`.
+
+        Raises:
+            UsageError: there are not as many ids as samples.
+        """
+        whole = None if ids is None else _one_each("samples", name, digests, list(ids))
         before = [] if self._by_itself == name else self._digests.get(name, [])
         if not before:
             self._by_itself = ""
@@ -281,8 +288,11 @@ class Probe:
         self, name: str, epoch: int, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None
     ) -> None:
         """Record samples that were read outside a step (a validation pass)."""
-        digests = digest_rows(batch)
-        self._write(Seen(name, epoch, digests, [] if ids is None else _one_each("seen", name, digests, as_ints(ids))))
+        self.add_seen(name, epoch, digest_rows(batch), None if ids is None else as_ints(ids))
+
+    def add_seen(self, name: str, epoch: int, digests: list[int], ids: Sequence[int] | None = None) -> None:
+        """Record samples that were read outside a step, whose hashes are known already: see `seen`."""
+        self._write(Seen(name, epoch, digests, [] if ids is None else _one_each("seen", name, digests, list(ids))))
 
     def digest(self, name: str, tensors: Iterable[torch.Tensor]) -> str:
         """Record one hash over the bytes of several tensors, in order, and return it."""

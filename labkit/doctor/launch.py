@@ -1,0 +1,262 @@
+"""Start a script on several ranks of this machine, as torchrun would, and see each of them end.
+
+The parent holds the store at which ranks meet, so no port is chosen that somebody else may take meanwhile. Output and
+exit codes are the script's. A run that stands still is ended, with the stack of each rank.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from .rank import END_FILE, STACK_FILE
+
+STILL_S = 90.0
+"""A run that has made steps and makes none for so long stands still; so does one that began and made none for three times that."""
+
+OTHERS_LEFT_S = 20.0
+"""How long ranks are waited for when another one has ended: what they wait for may never come."""
+
+_POLL_S = 0.1
+_STACK_WAIT_S = 1.0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is run.
+
+    Attributes:
+        command: the script or module, and its arguments.
+        is_module: run as `python -m`.
+        ranks: processes. One is started without any of torchrun's variables.
+        steps: of the optimizer after which each rank ends; None runs to the end.
+        folder: for the record; exists and is empty.
+        deadline_s: after which the run is ended; None waits.
+        still_s: as STILL_S.
+    """
+
+    command: Sequence[str]
+    is_module: bool
+    ranks: int
+    steps: int | None
+    folder: Path
+    deadline_s: float | None = None
+    still_s: float = STILL_S
+
+
+@dataclass
+class RankEnd:
+    """How one rank ended.
+
+    Attributes:
+        rank: which.
+        end: "finished", "enough" (the steps that were asked for), "raised NAME", "exited", "killed", or "still" where it
+            stood still and was ended.
+        code: exit code of its process; negative is a signal.
+        stack: where each thread stood, for one that was ended; as faulthandler writes it.
+    """
+
+    rank: int
+    end: str
+    code: int | None
+    stack: str = ""
+
+
+@dataclass
+class Ended:
+    """How a run ended.
+
+    Attributes:
+        ranks: by rank.
+        seconds: from start to end.
+        stood_still: whether it was ended because nothing went on.
+        stopped: whether a person or a deadline ended it.
+    """
+
+    ranks: list[RankEnd]
+    seconds: float
+    stood_still: bool = False
+    stopped: bool = False
+
+    @property
+    def code(self) -> int:
+        """The script's exit code: that of the first rank whose end was its own and not 0."""
+        codes = [one.code for one in self.ranks if one.end not in ("still", "ended with the others") and one.code]
+        return next(iter(codes), 0)
+
+
+def run(launch: Launch) -> Ended:
+    """Run to the end. *Called on* the parent, on its main thread; nothing is left running, whatever is raised."""
+    begin = time.monotonic()
+    store = _store() if launch.ranks > 1 else None
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for rank in range(launch.ranks):
+            started.append(_start(launch, rank, store.port if store is not None else 0))
+        watched = _Watched(launch, started, begin)
+        return watched.until_ended()
+    finally:
+        for process in started:
+            _end(process)
+
+
+def _store() -> Any:
+    from torch.distributed import TCPStore
+
+    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+
+def _start(launch: Launch, rank: int, port: int) -> subprocess.Popen[bytes]:
+    options = ["--steps", str(launch.steps)] if launch.steps is not None else []
+    options += ["--module"] if launch.is_module else []
+    command = [sys.executable, "-m", f"{__package__}.rank", str(launch.folder), *options, "--", *launch.command]
+    return subprocess.Popen(command, env=_environment(launch, rank, port), start_new_session=True)
+
+
+def _environment(launch: Launch, rank: int, port: int) -> dict[str, str]:
+    environment = dict(os.environ)
+    # the package may be found by the working folder alone, which is not on the path of a script elsewhere
+    environment["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(Path(__file__).resolve().parents[2]), environment.get("PYTHONPATH", "")])
+    )
+    if launch.ranks == 1:
+        return environment
+    world = str(launch.ranks)
+    environment.setdefault("OMP_NUM_THREADS", "1")
+    return environment | {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": world,
+        "LOCAL_WORLD_SIZE": world,
+        "GROUP_RANK": "0",
+        "GROUP_WORLD_SIZE": "1",
+        "ROLE_RANK": str(rank),
+        "ROLE_NAME": "default",
+        "ROLE_WORLD_SIZE": world,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_RUN_ID": "none",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+
+
+@dataclass
+class _Watched:
+    launch: Launch
+    started: list[subprocess.Popen[bytes]]
+    begin: float
+    ends: dict[int, RankEnd] = field(default_factory=dict)
+    _sizes: tuple[int, ...] = ()
+    _moved: float = 0.0
+    _steps_seen: bool = False
+
+    def until_ended(self) -> Ended:
+        self._moved = self.begin
+        first_left = None
+        while len(self.ends) < len(self.started):
+            now = time.monotonic()
+            self._see_ends()
+            if self.ends and first_left is None:
+                first_left = now
+            if any(one.end not in ("finished", "enough") or one.code for one in self.ends.values()):
+                return self._closed(now, OTHERS_LEFT_S, first_left)
+            self._see_progress(now)
+            if self._stands_still(now, first_left):
+                return self._still(now)
+            if self.launch.deadline_s is not None and now - self.begin > self.launch.deadline_s:
+                return self._still(now, stopped=True)
+            time.sleep(_POLL_S)
+        return Ended(self._sorted(), time.monotonic() - self.begin)
+
+    def _see_ends(self) -> None:
+        for rank, process in enumerate(self.started):
+            if rank in self.ends or process.poll() is None:
+                continue
+            file = self.launch.folder / END_FILE.format(rank=rank)
+            end = file.read_text() if file.exists() else "killed"
+            self.ends[rank] = RankEnd(rank, end, process.returncode)
+
+    def _see_progress(self, now: float) -> None:
+        sizes = tuple(
+            path.stat().st_size if path.exists() else 0
+            for path in (self.launch.folder / f"rank-{rank:05d}.jsonl" for rank in range(len(self.started)))
+        )
+        if sizes != self._sizes:
+            self._steps_seen = self._steps_seen or any(sizes)
+            self._sizes, self._moved = sizes, now
+
+    def _stands_still(self, now: float, first_left: float | None) -> bool:
+        if first_left is not None and now - max(first_left, self._moved) > OTHERS_LEFT_S and self._idle():
+            return True
+        patience = self.launch.still_s if self._steps_seen else 3 * self.launch.still_s
+        return now - self._moved > patience and self._idle()
+
+    def _idle(self) -> bool:
+        """Whether the ranks that are left hardly compute: what loads data or evaluates is at work, without a step."""
+        alive = [process for rank, process in enumerate(self.started) if rank not in self.ends]
+        before = [_cpu_s(process.pid) for process in alive]
+        time.sleep(1.0)
+        after = [_cpu_s(process.pid) for process in alive]
+        return all(b - a < 0.5 for a, b in zip(before, after, strict=True))
+
+    def _closed(self, now: float, patience_s: float, since: float | None) -> Ended:
+        """One rank failed: give the others time to meet its consequences, then end them."""
+        until = (since or now) + patience_s
+        while len(self.ends) < len(self.started) and time.monotonic() < until:
+            self._see_ends()
+            time.sleep(_POLL_S)
+        self._dump("ended with the others")
+        return Ended(self._sorted(), time.monotonic() - self.begin)
+
+    def _still(self, now: float, stopped: bool = False) -> Ended:
+        self._dump("still")
+        return Ended(self._sorted(), now - self.begin, stood_still=not stopped, stopped=stopped)
+
+    def _dump(self, end: str) -> None:
+        """Take the stack of each rank that is left, then end it."""
+        left = [rank for rank in range(len(self.started)) if rank not in self.ends]
+        for rank in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.started[rank].pid, signal.SIGUSR1)
+        if left:
+            time.sleep(_STACK_WAIT_S)
+        for rank in left:
+            _end(self.started[rank])
+            stack = self.launch.folder / STACK_FILE.format(rank=rank)
+            said = stack.read_text(errors="replace") if stack.exists() else ""
+            self.ends[rank] = RankEnd(rank, end, self.started[rank].returncode, said)
+
+    def _sorted(self) -> list[RankEnd]:
+        return [self.ends[rank] for rank in sorted(self.ends)]
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return times.user + times.system
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a rank and what it started: its session is its own."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2.0)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

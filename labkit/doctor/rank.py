@@ -1,0 +1,100 @@
+"""One rank of a script under the doctor: watch, run the script as Python would, and leave its end as it was.
+
+`python -m labkit.doctor.rank FOLDER -- SCRIPT ARGS…` with RANK, WORLD_SIZE and the rest in the environment, as torchrun
+sets them. Standard output, exceptions and the exit code are the script's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib.util
+import os
+import runpy
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from ..record.probe import Probe
+from ..watch.outside.attach import Attached
+from ..watch.outside.steps import EnoughSteps
+
+PATIENCE_S = 10.0
+"""How long a process may take to end once its script has: torn down process groups hang now and then."""
+
+END_FILE, STACK_FILE = "end-{rank:05d}.txt", "stack-{rank:05d}.txt"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the script. Returns its exit code; exceptions are raised through, as Python shows them."""
+    folder, steps, module, command = _parsed(arguments)
+    rank = int(os.environ.get("RANK", "0"))
+    stacks = (folder / STACK_FILE.format(rank=rank)).open("w")
+    faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+    probe = Probe(folder / f"rank-{rank:05d}.jsonl", device="cpu", backend="none")
+    attached = Attached(probe, steps)
+    end, code = "finished", 0
+    try:
+        _run(command, module)
+    except EnoughSteps:
+        end = "enough"
+    except SystemExit as left:
+        end, code = ("finished", 0) if left.code in (0, None) else ("exited", _as_code(left.code))
+    except BaseException as error:
+        end = f"raised {type(error).__name__}"
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            attached.close(finished=end in ("finished", "enough"))
+        (folder / END_FILE.format(rank=rank)).write_text(end)
+        _end_in_time(code)
+    return code
+
+
+def _parsed(arguments: list[str]) -> tuple[Path, int | None, bool, list[str]]:
+    options, command = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
+    folder = Path(options[0])
+    steps = int(options[options.index("--steps") + 1]) if "--steps" in options else None
+    return folder, steps, "--module" in options, command
+
+
+def _run(command: list[str], module: bool) -> None:
+    """The script as `python SCRIPT ARGS…` runs it, or the module as `python -m MODULE ARGS…` does."""
+    target, *rest = command
+    if module:
+        sys.argv = [target, *rest]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(target, run_name="__main__", alter_sys=True)
+        return
+    path = os.path.abspath(target)
+    sys.argv = [target, *rest]
+    sys.path.insert(0, os.path.dirname(path))
+    spec = importlib.util.spec_from_file_location("__main__", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{target} is no Python script")
+    runpy.run_path(path, run_name="__main__")
+
+
+def _as_code(code: object) -> int:
+    if isinstance(code, int):
+        return code
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _end_in_time(code: int) -> None:
+    """End the process in time even where tearing down its process group hangs: the script is over, and is not to blame."""
+
+    def end() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    timer = threading.Timer(PATIENCE_S, end)
+    timer.daemon = True
+    timer.start()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

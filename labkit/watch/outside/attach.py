@@ -1,0 +1,56 @@
+"""All watchers of a script, attached and detached together."""
+
+from __future__ import annotations
+
+from ...record.probe import Probe
+from .loaders import Loaders
+from .optimizers import Optimizers
+from .passes import Passes
+from .patches import Patches
+from .steps import Batch, Steps
+from .wrappers import Wrappers
+
+
+class Attached:
+    """What watches this process. *Called on* each rank, before the script runs; `close` it once.
+
+    Args:
+        probe: this rank's.
+        steps: of the optimizer after which the script is ended; None lets it run.
+    """
+
+    def __init__(self, probe: Probe, steps: int | None = None) -> None:
+        self.probe = probe
+        self.steps = Steps(probe, steps)
+        self.patches = Patches()
+        self.loaders = Loaders(self.steps)
+        self.passes = Passes(self.steps)
+        self.optimizers = Optimizers(self.steps)
+        self.wrappers = Wrappers(probe)
+        self.steps.before_first = self._declare
+        for watcher in (self.loaders, self.passes, self.optimizers, self.wrappers):
+            watcher.attach(self.patches)
+
+    def _declare(self, first: Batch | None) -> None:
+        """State what is known of the script when its first update is made."""
+        facts: dict[str, int | str] = {"origin": "doctor"}
+        if first is not None:
+            facts["batch_size"] = len(first.digests)
+            facts["loader_where"] = self.loaders.where.get(first.of.loader, "")
+            if first.of.size is not None:
+                facts["dataset_size"] = first.of.size
+        if self.passes.where_backward:
+            facts["loop_where"] = self.passes.where_backward
+        self.probe.declare(**{name: value for name, value in facts.items() if value != ""})
+
+    def close(self, finished: bool) -> None:
+        """Put back what was replaced, and end the record.
+
+        Args:
+            finished: whether the script came to its end, or to the end that was asked for.
+        """
+        self.optimizers.detach()
+        self.wrappers.detach()
+        self.patches.undo()
+        self.steps.close()
+        self.probe.close(finished=finished)

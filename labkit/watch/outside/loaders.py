@@ -1,0 +1,113 @@
+"""torch.utils.data.DataLoader: which samples each pass gives, in which order, and how long a batch is waited for."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections import deque
+from typing import Any
+
+from .patches import Patches, called_from
+from .steps import Pass, Steps
+
+_now = time.monotonic_ns
+
+
+class Loaders:
+    """Every DataLoader of the process, seen as it is iterated."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._passes: dict[int, int] = {}
+        self.where: dict[int, str] = {}
+        self.facts: dict[str, Any] = {}
+
+    def attach(self, patches: Patches) -> None:
+        """Watch from now on."""
+        from torch.utils.data import dataloader
+
+        base = dataloader._BaseDataLoaderIter
+        watch = self
+
+        def begin(original):
+            def __init__(iterator, loader, *args, **kwargs):
+                iterator._labkit_pass = watch._begin(loader)
+                iterator._labkit_asked = deque()
+                original(iterator, loader, *args, **kwargs)
+
+            return __init__
+
+        def again(original):
+            def _reset(iterator, loader, first_iter=False):
+                if not first_iter:
+                    iterator._labkit_pass = watch._begin(loader)
+                    iterator._labkit_asked = deque()
+                return original(iterator, loader, first_iter)
+
+            return _reset
+
+        def ask(original):
+            def _next_index(iterator):
+                index = original(iterator)
+                iterator._labkit_asked.append(index)
+                return index
+
+            return _next_index
+
+        def give(original):
+            def __next__(iterator):
+                start = _now()
+                try:
+                    data = original(iterator)
+                except StopIteration:
+                    patches.noting(watch._steps.pass_ended)(iterator._labkit_pass)
+                    raise
+                patches.noting(watch._given)(iterator, data, start, _now())
+                return data
+
+            return __next__
+
+        patches.wrap(base, "__init__", begin)
+        patches.wrap(base, "_reset", again)
+        patches.wrap(base, "_next_index", ask)
+        patches.wrap(base, "__next__", give)
+
+    def _begin(self, loader: Any) -> Pass:
+        number = self._numbers.get(loader)
+        if number is None:
+            number = self._numbers[loader] = len(self._numbers)
+            self.where[number] = called_from(3)
+        at = self._passes[number] = self._passes.get(number, -1) + 1
+        return Pass(number, at, _size(loader.dataset))
+
+    def _given(self, iterator: Any, data: Any, start: int, end: int) -> None:
+        index = iterator._labkit_asked.popleft() if iterator._labkit_asked else None
+        self._steps.fetched(iterator._labkit_pass, data, _ids(iterator, index), start, end)
+
+
+def _size(dataset: Any) -> int | None:
+    """Samples of all the data that a loader reads a part of, where a Subset or a sampler parts them."""
+    from torch.utils.data import Subset
+
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    try:
+        return len(dataset)
+    except TypeError:
+        return None
+
+
+def _ids(iterator: Any, index: Any) -> list[int] | None:
+    """What the sampler asked for, as places in the whole data set; None where it asks for no whole numbers."""
+    from torch.utils.data import Subset
+
+    dataset = iterator._dataset
+    places = list(index) if isinstance(index, (list, tuple)) else [index]
+    try:
+        while isinstance(dataset, Subset):
+            places = [dataset.indices[place] for place in places]
+            dataset = dataset.dataset
+        return [int(place) for place in places]
+    except (TypeError, ValueError, IndexError):
+        return None

@@ -1,0 +1,99 @@
+"""Forward and backward passes: the modules that no other module calls, and every call of backward.
+
+`nn.Module.__call__` is replaced once for all modules; a module that another one calls is passed through at once, which
+costs some tens of nanoseconds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from .patches import Patches, called_from
+from .steps import Steps
+
+_now = time.monotonic_ns
+
+class Passes:
+    """The passes of the process.
+
+    Attributes:
+        where_backward: where the script calls backward first, file:line.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._inside = False
+        self.where_backward = ""
+
+    def attach(self, patches: Patches) -> None:
+        """Watch from now on."""
+        import torch
+        from torch import nn
+
+        self._attach_forward(patches, torch, nn)
+        self._attach_backward(patches, torch)
+
+    def _attach_forward(self, patches: Patches, torch: Any, nn: Any) -> None:
+        watch, steps = self, self._steps
+        compiling, grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
+        begins, ended = patches.noting(steps.forward), patches.noting(steps.forwarded)
+
+        def around(original):
+            def __call__(module, *args, **kwargs):
+                if compiling() or watch._inside:
+                    return original(module, *args, **kwargs)
+                grad = grad_enabled() and module.training and _learns(module)
+                if not (grad or _has_parameters(module)):
+                    return original(module, *args, **kwargs)  # a loss, a metric: no pass of a model
+                watch._inside, start = True, _now()
+                begins(start, grad)
+                try:
+                    given = original(module, *args, **kwargs)
+                finally:
+                    watch._inside = False
+                if grad:
+                    ended(start, _now())
+                return given
+
+            return __call__
+
+        patches.wrap(nn.Module, "__call__", around)
+
+    def _attach_backward(self, patches: Patches, torch: Any) -> None:
+        watch = self
+        note = patches.noting(self._backward)
+
+        def around(original):
+            def backward(*args, **kwargs):
+                if watch._inside:
+                    return original(*args, **kwargs)
+                watch.where_backward = watch.where_backward or called_from()
+                watch._inside, start = True, _now()
+                try:
+                    given = original(*args, **kwargs)
+                finally:
+                    watch._inside = False
+                note(args[0] if args else kwargs.get("tensors"), start, _now())
+                return given
+
+            return backward
+
+        patches.wrap(torch.Tensor, "backward", around)
+        patches.wrap(torch.autograd, "backward", around)
+
+    def _backward(self, of: Any, start: int, end: int) -> None:
+        import torch
+
+        loss = None
+        if isinstance(of, torch.Tensor) and of.numel() == 1 and of.device.type == "cpu":
+            loss = float(of.detach())
+        self._steps.backward(start, end, loss)
+
+
+def _learns(module: Any) -> bool:
+    return any(parameter.requires_grad for parameter in module.parameters())
+
+
+def _has_parameters(module: Any) -> bool:
+    return next(module.parameters(), None) is not None
