@@ -19,10 +19,11 @@ from typing import Any
 
 import psutil
 
+from . import stands
 from .rank import END_FILE, STACK_FILE
 
 STILL_S = 90.0
-"""A run that has made steps and makes none for so long stands still; so does one that began and made none for three times that."""
+"""A run that makes no step for so long stands still; before the first step it may take three times as long."""
 
 OTHERS_LEFT_S = 20.0
 """How long ranks are waited for when another one has ended: what they wait for may never come."""
@@ -237,6 +238,8 @@ class _Watched:
             stack = self.launch.folder / STACK_FILE.format(rank=rank)
             said = stack.read_text(errors="replace") if stack.exists() else ""
             self.ends[rank] = RankEnd(rank, end, self.started[rank].returncode, said)
+            if end == "still":
+                stands.note(self.launch.folder, rank, len(self.started), said)
 
     def _sorted(self) -> list[RankEnd]:
         return [self.ends[rank] for rank in sorted(self.ends)]

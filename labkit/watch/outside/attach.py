@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 from ...record.probe import Probe
+from .collectives import Collectives
 from .loaders import Loaders
 from .optimizers import Optimizers
 from .passes import Passes
 from .patches import Patches
+from .replicas import Replicas
 from .steps import Batch, Steps
 from .wrappers import Wrappers
+
+LAST_CALL = ".call"
+"""Suffix of the file beside a rank's record that holds its last collective."""
 
 
 class Attached:
@@ -24,11 +31,14 @@ class Attached:
         self.steps = Steps(probe, steps)
         self.patches = Patches()
         self.loaders = Loaders(self.steps)
-        self.passes = Passes(self.steps)
+        self.replicas = Replicas(probe)
+        self.passes = Passes(self.steps, self.replicas.met)
+        self.steps.after_update = self.replicas.updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
+        self.collectives = Collectives(probe, probe.path.with_suffix(LAST_CALL))
         self.steps.before_first = self._declare
-        for watcher in (self.loaders, self.passes, self.optimizers, self.wrappers):
+        for watcher in (self.loaders, self.passes, self.optimizers, self.wrappers, self.collectives):
             watcher.attach(self.patches)
 
     def _declare(self, first: Batch | None) -> None:
@@ -52,5 +62,7 @@ class Attached:
         self.optimizers.detach()
         self.wrappers.detach()
         self.patches.undo()
+        for fault in self.patches.faults:
+            print("labkit doctor:", fault, file=sys.stderr)
         self.steps.close()
         self.probe.close(finished=finished)

@@ -7,6 +7,7 @@ costs some tens of nanoseconds.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .patches import Patches, called_from
@@ -14,15 +15,20 @@ from .steps import Steps
 
 _now = time.monotonic_ns
 
+
 class Passes:
     """The passes of the process.
+
+    Args:
+        steps: what they are steps of.
+        met: called with each module that no other called, as it begins a pass of training.
 
     Attributes:
         where_backward: where the script calls backward first, file:line.
     """
 
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
+    def __init__(self, steps: Steps, met: Callable[[Any], None]) -> None:
+        self._steps, self._met = steps, met
         self._inside = False
         self.where_backward = ""
 
@@ -37,6 +43,7 @@ class Passes:
     def _attach_forward(self, patches: Patches, torch: Any, nn: Any) -> None:
         watch, steps = self, self._steps
         compiling, grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
+        met = patches.noting(self._met)
         begins, ended = patches.noting(steps.forward), patches.noting(steps.forwarded)
 
         def around(original):
@@ -48,6 +55,8 @@ class Passes:
                     return original(module, *args, **kwargs)  # a loss, a metric: no pass of a model
                 watch._inside, start = True, _now()
                 begins(start, grad)
+                if grad:
+                    met(module)
                 try:
                     given = original(module, *args, **kwargs)
                 finally:

@@ -36,6 +36,11 @@ class Patches:
         self._kept.append((owner, name, original, own is not None))
         setattr(owner, name, put)
 
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Replace a second name of what was wrapped elsewhere."""
+        self._kept.append((owner, name, getattr(owner, name), True))
+        setattr(owner, name, value)
+
     def noting(self, note: Callable[..., None]) -> Callable[..., None]:
         """`note`, but an error in it is kept and not raised: what watches must not end what it watches."""
 
@@ -62,12 +67,17 @@ class Patches:
 _LIBRARIES = ("/torch/", "/site-packages/", "/dist-packages/", "<frozen", "/contextlib.py", "/functools.py", "/runpy.py")
 
 
+def is_own(file: str) -> bool:
+    """Whether a frame's file is labkit's."""
+    return file.startswith(_PACKAGE)
+
+
 def called_from(depth: int = 2) -> str:
     """file:line of the nearest caller that is the script's own code; empty where there is none."""
     frame: Any = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) and not any(part in file for part in _LIBRARIES):
+        if not is_own(file) and not any(part in file for part in _LIBRARIES):
             return f"{short_path(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

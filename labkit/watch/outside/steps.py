@@ -68,6 +68,7 @@ class Steps:
     _held: list[Callable[[], None]] | None = field(default_factory=list)
     """What was to be written before the first update: facts come first in a file, and are not all known before."""
     before_first: Callable[[Batch | None], None] | None = None
+    after_update: Callable[[int], None] | None = None
 
     # What happens
 
@@ -122,6 +123,8 @@ class Steps:
         self.probe.count("optimizer_steps")
         self._updated, self._read_since = True, False
         self.updates += 1
+        if self.after_update is not None:
+            self.after_update(self.updates)
 
     def end_if_enough(self) -> None:
         """Raise `EnoughSteps` where the optimizers have made as many steps as were asked for."""

@@ -1,0 +1,39 @@
+"""What the questions about collectives say."""
+
+from __future__ import annotations
+
+from ..catalogue import Reason
+
+_SAME_ON_ALL = (
+    "make every rank call the same collectives in the same order and equally often: no collective in a branch that only some "
+    "ranks take, and no loop that ends earlier on some (uneven data: drop_last, or the Join context)"
+)
+
+REASONS = {
+    # where a rank stands: a part of a cause
+    "stand-ended": Reason("rank {rank} has ended"),
+    "stand-in-collective": Reason("rank {rank} waits in {operation} ({where})"),
+    "stand-elsewhere": Reason("rank {rank} is in {function} ({where})"),
+    # stands-still
+    "one-rank-meets-nobody": Reason("one rank has nobody to wait for", "run with 2 ranks or more"),
+    "every-rank-came-to-its-end": Reason("every rank came to its end"),
+    "not-seen-standing-still": Reason(
+        "nobody watched the ranks from outside", "run the script under `labkit doctor`, which ends a run that stands still"
+    ),
+    "still-outside-collectives": Reason(
+        "the run stood still, and no rank was in a collective: {stands}", "look at what these lines wait for"
+    ),
+    "ranks-left-the-others-waiting": Reason("the run hangs: {ranks:all rank/ranks} left early. {stands}", _SAME_ON_ALL),
+    "ranks-never-came": Reason("the run hangs: {ranks:all rank/ranks} never came to the collective. {stands}", _SAME_ON_ALL),
+    "ranks-in-different-collectives": Reason("the run hangs: ranks wait in different collectives. {stands}", _SAME_ON_ALL),
+    "ranks-out-of-step": Reason(
+        "the run hangs: all ranks wait in the same line, and one has called {most:,} collectives by then, another {least:,}. "
+        "{stands}",
+        _SAME_ON_ALL,
+    ),
+    "all-in-one-collective": Reason(
+        "the run stood still, and all ranks wait in the same collective: {stands}",
+        "look at the network between them: which interface they use (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME), and whether a "
+        "firewall or another group's collective is in the way",
+    ),
+}
