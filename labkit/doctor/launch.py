@@ -112,7 +112,7 @@ def run(launch: Launch) -> Ended:
 
 
 def _store() -> Any:
-    from torch.distributed import TCPStore
+    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
     return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 

@@ -13,7 +13,16 @@ from ..record.where import short_path
 from ..watch.outside.collectives import last_call
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
-_OWN_CALLS = ("wrapper", "_call_impl", "_wrapped_call_impl", "inner", "decorate_context", "__call__", "collective", "backward")
+_OWN_CALLS = (
+    "wrapper",
+    "_call_impl",
+    "_wrapped_call_impl",
+    "inner",
+    "decorate_context",
+    "__call__",
+    "collective",
+    "backward",
+)
 _WAITING = ("wait", "synchronize", "monitored_barrier", "barrier", "_run_backward", "run_backward")
 
 

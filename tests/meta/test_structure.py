@@ -26,6 +26,7 @@ ALLOWED = {
     "facts": {"errors", "theory", "record"},
     "watch": {"errors", "record"},
     "detect": {"errors", "theory", "record", "facts"},
+    "doctor": {"errors", "record", "watch", "detect", "ranks"},
     "plan": {"errors", "theory", "record", "facts", "detect"},
     "view": {"errors", "theory", "record", "facts", "detect", "plan", "watch", "ranks", "labs", "results"},
     "ranks": {"errors", "record"},

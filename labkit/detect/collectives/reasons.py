@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..catalogue import Reason
 
 _SAME_ON_ALL = (
-    "make every rank call the same collectives in the same order and equally often: no collective in a branch that only some "
-    "ranks take, and no loop that ends earlier on some (uneven data: drop_last, or the Join context)"
+    "make every rank call the same collectives in the same order and equally often: no collective in a branch that only "
+    "some ranks take, and no loop that ends earlier on some (uneven data: drop_last, or the Join context)"
 )
 
 REASONS = {
@@ -27,8 +27,8 @@ REASONS = {
     "ranks-never-came": Reason("the run hangs: {ranks:all rank/ranks} never came to the collective. {stands}", _SAME_ON_ALL),
     "ranks-in-different-collectives": Reason("the run hangs: ranks wait in different collectives. {stands}", _SAME_ON_ALL),
     "ranks-out-of-step": Reason(
-        "the run hangs: all ranks wait in the same line, and one has called {most:,} collectives by then, another {least:,}. "
-        "{stands}",
+        "the run hangs: all ranks wait in the same line, and one has called {most:,} collectives by then, another "
+        "{least:,}. {stands}",
         _SAME_ON_ALL,
     ),
     "all-in-one-collective": Reason(

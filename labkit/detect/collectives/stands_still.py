@@ -80,7 +80,7 @@ def detect(record: Record) -> Verdict:
         return _answer("not_applicable", "one-rank-meets-nobody")
     found = stands(run)
     if not found:
-        if run.fact("origin") == "doctor" and all(log.finished for log in run.ranks):
+        if run.fact("watched_by") == "doctor" and all(log.finished for log in run.ranks):
             return _answer("clear", "every-rank-came-to-its-end")
         return _answer("not_applicable", "not-seen-standing-still")
     waiting = [stand for stand in found if stand.in_collective]
@@ -92,12 +92,23 @@ def detect(record: Record) -> Verdict:
     left = [stand.rank for stand in found if stand.ended]
     elsewhere = [stand.rank for stand in found if not stand.ended and not stand.in_collective]
     if left:
-        return _answer("found", "ranks-left-the-others-waiting", evidence, where=where, ranks=left, stands=all_said, waste=1.0)
+        return _answer(
+            "found", "ranks-left-the-others-waiting", evidence, where=where, ranks=left, stands=all_said, waste=1.0
+        )
     if elsewhere:
         return _answer("found", "ranks-never-came", evidence, where=where, ranks=elsewhere, stands=all_said, waste=1.0)
     if len({(stand.waits_in, stand.where) for stand in waiting}) > 1:
         return _answer("found", "ranks-in-different-collectives", evidence, where=where, stands=all_said, waste=1.0)
     numbers = {stand.number for stand in waiting}
     if len(numbers) > 1:
-        return _answer("found", "ranks-out-of-step", evidence, where=where, stands=all_said, most=max(numbers), least=min(numbers), waste=1.0)
+        return _answer(
+            "found",
+            "ranks-out-of-step",
+            evidence,
+            where=where,
+            stands=all_said,
+            most=max(numbers),
+            least=min(numbers),
+            waste=1.0,
+        )
     return _answer("inconclusive", "all-in-one-collective", evidence, stands=all_said)

@@ -16,14 +16,16 @@ REASONS = {
     ),
     "weights-equal": Reason("all ranks held the same weights, to the bit, after each update that was compared"),
     "weights-meet-again": Reason(
-        "ranks hold different weights after update {update}, and the same ones later: averaging weights now and then does that",
+        "ranks hold different weights after update {update}, and the same ones later: averaging weights now and then does "
+        "that",
         "nothing, if the script averages weights on purpose (local SGD); else look at what its gradients miss",
     ),
     "weights-drift-under-ddp": Reason(
-        "DDP reduced the gradients of every update, and after update {update} the ranks hold different weights all the same: "
-        "each applies the gradients in another way, or changes weights by itself",
-        "make the optimizer, its learning rate and its state the same on every rank; load a checkpoint on all ranks or before "
-        "DDP wraps the model, which sends rank 0's weights to all; and change no weights outside the optimizer on one rank only",
+        "DDP reduced the gradients of every update, and after update {update} the ranks hold different weights all the "
+        "same: each applies the gradients in another way, or changes weights by itself",
+        "make the optimizer, its learning rate and its state the same on every rank; load a checkpoint on all ranks, or "
+        "before DDP wraps the model, which sends rank 0's weights to all; change no weights outside the optimizer on one "
+        "rank only",
     ),
     "weights-differ-and-ranks-talk": Reason(
         "ranks hold different weights after update {update}, and the script exchanges data between them by itself: whether "
@@ -31,13 +33,14 @@ REASONS = {
         "compare the weights after a step by hand: all-gather the norm of one layer, and look at whether ranks agree",
     ),
     "ddp-bypassed": Reason(
-        "DDP wraps the model, and no gradient was ever reduced: each of {ranks} ranks trains a model of its own. The forward "
-        "pass goes around DDP (model.module(x), or the module that was wrapped)",
-        "call the wrapped model: out = model(x) with model = DistributedDataParallel(module). Use model.module for saving only",
+        "DDP wraps the model, and no gradient was ever reduced: each of {ranks} ranks trains a model of its own. The "
+        "forward pass goes around DDP (model.module(x), or the module that was wrapped)",
+        "call the wrapped model: out = model(x) with model = DistributedDataParallel(module). Use model.module for saving "
+        "only",
     ),
     "nothing-is-reduced": Reason(
-        "nothing is exchanged between the {ranks} ranks while they train, and their weights differ: each trains a model of its "
-        "own",
+        "nothing is exchanged between the {ranks} ranks while they train, and their weights differ: each trains a model of "
+        "its own",
         "wrap the model in DistributedDataParallel before the optimizer is made, and call the wrapped model in the loop",
     ),
 }

@@ -30,7 +30,7 @@ def detect(record: Record) -> Verdict:
         return _answer("not_applicable", "no-weights-compared")
     compared = [one for one in looked if one.comparable]
     if not compared:
-        return _answer("not_applicable", "ranks-hold-parts", parts=len(looked))
+        return _answer("not_applicable", "ranks-hold-parts")
     differ = [one for one in compared if not one.equal()]
     evidence = {
         "compared": Quantity(len(compared), "times, after updates"),
@@ -60,7 +60,7 @@ def _of_difference(run: Run, compared: list[Held], differ: list[Held], evidence:
 
 def _reduced(run: Run) -> bool:
     """Whether DDP reduced gradients in every update that was recorded, on every rank."""
-    updates = [step for log in run.ranks for step in log.steps if step.counts.get("optimizer_steps")]
+    updates = [step for log in run.ranks for step in log.steps if step.counts.get("updates")]
     return bool(updates) and all(step.counts.get("reductions", 0) for step in updates)
 
 

@@ -55,6 +55,38 @@ _SAVES = {
     ),
 }
 _WATCHED = {
+    "replica": EventTerm(
+        "what a rank holds of a model after an update",
+        (
+            Shape(
+                {
+                    "update": Term(WHOLE, "updates", "that were made"),
+                    "model": Term(COUNT, "", "which one, in the order of first use"),
+                    "shape": Term(TEXT, "", "a hash of names, shapes and types of its parameters"),
+                },
+                {
+                    "class": Term(TEXT, "", "of the model"),
+                    "wrapped": Term(FLAG, "", "whether it is a DistributedDataParallel module"),
+                    "sharded": Term(FLAG, "", "whether parameters are parts of larger ones"),
+                    "weights": Term(TEXT, "", "a hash of the weights"),
+                    "buffers": Term(TEXT, "", "a hash of the buffers"),
+                },
+            ),
+        ),
+    ),
+    "stood_still": EventTerm(
+        "where a rank stood when a run was ended that stood still",
+        (
+            Shape(
+                {
+                    "waits_in": Term(TEXT, "", "what the script had called"),
+                    "where": Term(TEXT, "", "its line"),
+                    "in_collective": Term(FLAG, "", "whether that is a collective"),
+                    "number": Term(COUNT, "calls", "of collectives by the script, this one counted"),
+                },
+            ),
+        ),
+    ),
     "ddp": EventTerm(
         "what a watched DDP module says of itself, where steps had begun",
         (Shape({}, {name: term for name, term in FACTS.items() if name.startswith("ddp_")}),),

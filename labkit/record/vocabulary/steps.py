@@ -13,6 +13,8 @@ from .kinds import ARRAY, COUNT, HASH, HASHES, INTERVAL, NUMBER, WHOLE, WORD_OR_
 _PASSES = {
     "forwards": Term(COUNT, "passes", "forward passes of a watched module that were to have gradients"),
     "backwards": Term(COUNT, "passes", "backward passes of a watched DDP module"),
+    "backward_calls": Term(COUNT, "calls", "of backward by the script"),
+    "script_collectives": Term(COUNT, "calls", "of collectives by the script itself"),
     "reductions": Term(COUNT, "passes", "backward passes that reduced gradients over the ranks"),
     "alone": Term(COUNT, "steps", "1 in a step that only computes, beside the run, to compare with"),
 }
@@ -96,6 +98,7 @@ SPANS: Mapping[str, SpanTerm] = {
     "optimizer": SpanTerm(INTERVAL, "s", "a step of the optimizer", ("compute",)),
     "wait": SpanTerm(INTERVAL, "s", "gradients are computed here, and not yet reduced", ("idle",)),
     "all_reduce": SpanTerm(INTERVAL, "s", "an all-reduce, from its start to its end", ("comm",)),
+    "collective": SpanTerm(INTERVAL, "s", "a collective that the script called and waited for", ("comm",)),
     "push": SpanTerm(INTERVAL, "s", "a gradient on its way to the server, and the weights on their way back", ("comm",)),
     "device": SpanTerm(INTERVAL, "s", "the rest of what a device of its own would take", ("compute",)),
     "fetch": SpanTerm(INTERVAL, "s", "the loader gives a batch", ("data",)),

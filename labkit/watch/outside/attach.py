@@ -43,15 +43,14 @@ class Attached:
 
     def _declare(self, first: Batch | None) -> None:
         """State what is known of the script when its first update is made."""
-        facts: dict[str, int | str] = {"origin": "doctor"}
+        probe = self.probe
+        probe.declare(watched_by="doctor")
         if first is not None:
-            facts["batch_size"] = len(first.digests)
-            facts["loader_where"] = self.loaders.where.get(first.of.loader, "")
+            probe.declare(batch_size=len(first.digests))
+            probe.declare(loader_where=self.loaders.where.get(first.of.loader, ""))
             if first.of.size is not None:
-                facts["dataset_size"] = first.of.size
-        if self.passes.where_backward:
-            facts["loop_where"] = self.passes.where_backward
-        self.probe.declare(**{name: value for name, value in facts.items() if value != ""})
+                probe.declare(dataset_size=first.of.size)
+        probe.declare(loop_where=self.passes.where_backward)
 
     def close(self, finished: bool) -> None:
         """Put back what was replaced, and end the record.

@@ -44,7 +44,7 @@ LINE_BYTES = 512
 
 
 def last_call(path: Path) -> tuple[int, str, str, bool] | None:
-    """(number of the call, operation, where from, whether it returned) of a rank's last collective; None where it made none."""
+    """(number, operation, where from, whether it returned) of a rank's last call of a collective; None without one."""
     try:
         words = path.read_bytes().rstrip(b"\0").decode(errors="replace").split("\t")
         return (int(words[0]), words[1], words[2], words[3] == "returned") if len(words) == 4 else None
@@ -114,7 +114,7 @@ class Collectives:
         if self._probe.in_step:
             self._probe.count("script_collectives")
             if not in_background:
-                self._probe.add_span(name, "comm", start, _now())
+                self._probe.add_span("collective", "comm", start, _now())
 
     def _write(self, said: str) -> None:
         self._board[:] = said.encode()[:LINE_BYTES].ljust(LINE_BYTES, b"\0")

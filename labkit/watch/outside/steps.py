@@ -120,7 +120,7 @@ class Steps:
         self._begin(start_ns)
         self._commit()
         self.probe.add_span("optimizer", "compute", start_ns, end_ns)
-        self.probe.count("optimizer_steps")
+        self.probe.count("updates")
         self._updated, self._read_since = True, False
         self.updates += 1
         if self.after_update is not None:
