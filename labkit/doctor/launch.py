@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
+from . import rank as rank_main
 from . import stands
 from .rank import END_FILE, STACK_FILE
 
@@ -96,14 +97,39 @@ class Ended:
         return next(iter(codes), 0)
 
 
-def run(launch: Launch) -> Ended:
-    """Run to the end. *Called on* the parent, on its main thread; nothing is left running, whatever is raised."""
+class Process(Protocol):
+    """One rank's process, as `subprocess.Popen` is: it leads a session of its own."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises `subprocess.TimeoutExpired`."""
+        ...
+
+
+def start(arguments: list[str], environment: dict[str, str]) -> Process:
+    """Start a process of `rank.main` with these arguments, in a session of its own."""
+    return subprocess.Popen([sys.executable, "-m", rank_main.__name__, *arguments], env=environment, start_new_session=True)
+
+
+def run(launch: Launch, start: Callable[[list[str], dict[str, str]], Process] = start) -> Ended:
+    """Run to the end. *Called on* the parent; nothing is left running, whatever is raised.
+
+    Args:
+        start: starts the process of one rank.
+    """
     begin = time.monotonic()
     store = _store() if launch.ranks > 1 else None
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[Process] = []
     try:
         for rank in range(launch.ranks):
-            started.append(_start(launch, rank, store.port if store is not None else 0))
+            environment = _environment(launch, rank, store.port if store is not None else 0)
+            started.append(start(_arguments(launch), environment))
         watched = _Watched(launch, started, begin)
         return watched.until_ended()
     finally:
@@ -117,11 +143,10 @@ def _store() -> Any:
     return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
 
-def _start(launch: Launch, rank: int, port: int) -> subprocess.Popen[bytes]:
+def _arguments(launch: Launch) -> list[str]:
     options = ["--steps", str(launch.steps)] if launch.steps is not None else []
     options += ["--module"] if launch.is_module else []
-    command = [sys.executable, "-m", f"{__package__}.rank", str(launch.folder), *options, "--", *launch.command]
-    return subprocess.Popen(command, env=_environment(launch, rank, port), start_new_session=True)
+    return [str(launch.folder), *options, "--", *launch.command]
 
 
 def _environment(launch: Launch, rank: int, port: int) -> dict[str, str]:
@@ -156,7 +181,7 @@ def _environment(launch: Launch, rank: int, port: int) -> dict[str, str]:
 @dataclass
 class _Watched:
     launch: Launch
-    started: list[subprocess.Popen[bytes]]
+    started: list[Process]
     begin: float
     ends: dict[int, RankEnd] = field(default_factory=dict)
     _sizes: tuple[int, ...] = ()
@@ -253,7 +278,7 @@ def _cpu_s(pid: int) -> float:
     return times.user + times.system
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     """End a rank and what it started: its session is its own."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):

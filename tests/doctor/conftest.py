@@ -1,0 +1,46 @@
+"""What the doctor says of a script, run on real ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import warm
+
+from labkit.detect import ask, names
+from labkit.detect.verdict import Verdict
+from labkit.doctor.launch import Ended, Launch, run
+from labkit.record.store import read_record
+
+
+@dataclass(frozen=True)
+class Examined:
+    """How a script ended, and what each detector says of it."""
+
+    ended: Ended
+    verdicts: dict[str, Verdict]
+
+    @property
+    def found(self) -> dict[str, Verdict]:
+        return {f"{v.detector}/{v.reason}": v for v in self.verdicts.values() if v.status == "found"}
+
+    def said(self, name: str) -> tuple[str, str]:
+        return self.verdicts[name].status, self.verdicts[name].reason
+
+
+@pytest.fixture
+def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Examined]:
+    """Run a script on warm ranks, from its own folder, and ask every detector."""
+
+    def of(script: Path, *arguments: str, ranks: int = 2, steps: int | None = None, still_s: float = 5.0) -> Examined:
+        monkeypatch.chdir(script.parent)
+        folder = tmp_path / f"record-{len(list(tmp_path.glob('record-*')))}"
+        folder.mkdir()
+        command = [script.name, *arguments]
+        ended = run(Launch(command, False, ranks, steps, folder, deadline_s=90.0, still_s=still_s), warm.start)
+        record = read_record(folder)
+        return Examined(ended, {name: ask(name, record) for name in names()})
+
+    return of
