@@ -43,4 +43,29 @@ REASONS = {
         "its own",
         "wrap the model in DistributedDataParallel before the optimizer is made, and call the wrapped model in the loop",
     ),
+    # untrained-parameters
+    "no-parameters-looked-at": Reason(
+        "nobody looked at which parameters the optimizers hold", "run the script under `labkit doctor`, which looks at them"
+    ),
+    "every-gradient-is-applied": Reason("every parameter with a gradient is held by an optimizer"),
+    "unfrozen-after-ddp": Reason(
+        "parameters are trained that were frozen when DDP wrapped the model ({names}): their gradients are never reduced, "
+        "and each rank trains them on its own data alone",
+        "set requires_grad before DistributedDataParallel is made, or wrap the model anew each time you unfreeze a part of "
+        "it",
+    ),
+    "optimizer-holds-others": Reason(
+        "parameters of the model get gradients and no optimizer holds them ({names}), while an optimizer holds "
+        "{foreign:plural tensor/tensors} of no model that is trained: the model was changed after the optimizer was made",
+        "make the optimizer last: after new layers are put in, after .to(device) of a copy, and after the model is wrapped",
+    ),
+    "model-has-no-optimizer": Reason(
+        "all {tensors:plural tensor/tensors} of a model get gradients, and no optimizer holds any of them: it stays as it "
+        "was",
+        "give the optimizer the parameters of the model that is called: torch.optim.AdamW(model.parameters(), …)",
+    ),
+    "some-have-no-optimizer": Reason(
+        "some parameters get gradients, and no optimizer holds them ({names}): they are computed in vain, or forgotten",
+        "freeze them with requires_grad_(False) if they are to stay; else give them to the optimizer",
+    ),
 }

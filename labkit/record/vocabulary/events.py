@@ -74,6 +74,24 @@ _WATCHED = {
             ),
         ),
     ),
+    "parameters": EventTerm(
+        "which parameters of a model are trained, after an update",
+        (
+            Shape(
+                {
+                    "update": Term(WHOLE, "updates", "that were made"),
+                    "model": Term(COUNT, "", "which one, in the order of first use"),
+                    "trainable": Term(COUNT, "tensors", "that ask for a gradient"),
+                    "without_gradient": Term(COUNT, "tensors", "that an optimizer holds and that have no gradient"),
+                    "unheld": Term(COUNT, "tensors", "that have a gradient and are held by no optimizer"),
+                    "unheld_names": Term(TEXT, "", "their names"),
+                    "unfrozen": Term(COUNT, "tensors", "that were frozen when DDP wrapped the model, and now are not"),
+                    "unfrozen_names": Term(TEXT, "", "their names"),
+                    "foreign": Term(COUNT, "tensors", "that optimizers hold and no model that is trained has"),
+                },
+            ),
+        ),
+    ),
     "stood_still": EventTerm(
         "where a rank stood when a run was ended that stood still",
         (

@@ -80,6 +80,7 @@ _DDP = {
 }
 _PLACES = {
     "loop_where": Term(TEXT, "file:line", "of the training loop"),
+    "optimizer_where": Term(TEXT, "", "where the first optimizer is made, file:line"),
     "loader_where": Term(TEXT, "file:line", "of what makes the loader"),
     "split_where": Term(TEXT, "file:line", "of what splits the data"),
     "wrap_where": Term(TEXT, "file:line", "of what wraps the model"),

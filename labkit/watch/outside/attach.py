@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from ...record.probe import Probe
 from .collectives import Collectives
 from .loaders import Loaders
 from .optimizers import Optimizers
+from .parameters import Parameters
 from .passes import Passes
 from .patches import Patches
 from .replicas import Replicas
@@ -33,12 +35,13 @@ class Attached:
         self.loaders = Loaders(self.steps)
         self.replicas = Replicas(probe)
         self.passes = Passes(self.steps, self.replicas.met)
-        self.steps.after_update = self.replicas.updated
+        self.parameters = Parameters(probe, lambda: self.replicas.models)
+        self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
         self.collectives = Collectives(probe, probe.path.with_suffix(LAST_CALL))
         self.steps.before_first = self._declare
-        for watcher in (self.loaders, self.passes, self.optimizers, self.wrappers, self.collectives):
+        for watcher in (self.loaders, self.passes, self.optimizers, self.wrappers, self.collectives, self.parameters):
             watcher.attach(self.patches)
 
     def _declare(self, first: Batch | None) -> None:
@@ -51,6 +54,12 @@ class Attached:
             if first.of.size is not None:
                 probe.declare(dataset_size=first.of.size)
         probe.declare(loop_where=self.passes.where_backward)
+        probe.declare(optimizer_where=self.parameters.where)
+
+    def _updated(self, optimizer: Any, update: int) -> None:
+        self.parameters.stepped(optimizer)
+        self.replicas.updated(update)
+        self.parameters.updated(update)
 
     def close(self, finished: bool) -> None:
         """Put back what was replaced, and end the record.

@@ -29,7 +29,7 @@ class Optimizers:
             self._start = _now()
 
         def after(optimizer, args, kwargs):
-            note(self._start, _now())
+            note(optimizer, self._start, _now())
             self._steps.end_if_enough()
 
         self._handles += [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]

@@ -7,6 +7,7 @@ of their bytes, at the same places on each rank. Sharded tensors are told by the
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import xxhash
@@ -36,6 +37,11 @@ class Replicas:
         """A module that no other called begins a pass of training."""
         if all(known() is not module for known in self._models):
             self._models.append(weakref.ref(module))
+
+    @property
+    def models(self) -> Iterator[Any]:
+        """The models that are alive."""
+        return (model for known in self._models if (model := known()) is not None)
 
     def updated(self, update: int) -> None:
         """The optimizers have made so many steps: look, if it is time."""

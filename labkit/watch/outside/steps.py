@@ -68,7 +68,7 @@ class Steps:
     _held: list[Callable[[], None]] | None = field(default_factory=list)
     """What was to be written before the first update: facts come first in a file, and are not all known before."""
     before_first: Callable[[Batch | None], None] | None = None
-    after_update: Callable[[int], None] | None = None
+    after_update: Callable[[Any, int], None] | None = None
 
     # What happens
 
@@ -115,7 +115,7 @@ class Steps:
         if loss is not None:
             self.probe.scalar("loss_local", loss)
 
-    def stepped(self, start_ns: int, end_ns: int) -> None:
+    def stepped(self, optimizer: Any, start_ns: int, end_ns: int) -> None:
         """An optimizer's step is over."""
         self._begin(start_ns)
         self._commit()
@@ -124,7 +124,7 @@ class Steps:
         self._updated, self._read_since = True, False
         self.updates += 1
         if self.after_update is not None:
-            self.after_update(self.updates)
+            self.after_update(optimizer, self.updates)
 
     def end_if_enough(self) -> None:
         """Raise `EnoughSteps` where the optimizers have made as many steps as were asked for."""
