@@ -9,6 +9,7 @@ import typer
 from .. import __version__
 from .bench import bench
 from .capture import capture
+from .doctor import doctor
 from .list import list_labs
 from .run import run
 from .runs import runs
@@ -33,3 +34,6 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 app.command("list")(list_labs)
 for command in (run, bench, show, runs, capture):
     app.command()(command)
+app.command(context_settings={"allow_extra_args": True, "allow_interspersed_args": False, "ignore_unknown_options": False})(
+    doctor
+)

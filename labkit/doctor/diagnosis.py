@@ -1,0 +1,132 @@
+"""What the doctor says of a script: how its ranks ended, what was found, what is clear, what was not seen and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..detect.verdict import Verdict, Verdicts
+from ..errors import RecordError, UsageError, shown
+from ..reading import Reading, reading_of
+from ..record.store import new_folder, read_record
+from . import launch as launching
+from .launch import Ended, Launch
+from .source import is_distributed
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A script that was examined.
+
+    Attributes:
+        command: the script and its arguments.
+        ended: how its ranks ended.
+        reading: its record, asked; None where the script left none, being no training.
+        ranks_by: "given" or "source": who said how many ranks.
+    """
+
+    command: tuple[str, ...]
+    ended: Ended
+    reading: Reading | None
+    ranks_by: str = "given"
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        """All answers, the most expensive first: of those that found something those without a figure lead, being wrong
+        results and not slow ones."""
+        if self.reading is None:
+            return Verdicts(())
+        return Verdicts(sorted(self.reading.verdicts, key=_order))
+
+    @property
+    def found(self) -> list[Verdict]:
+        """What was found, the most expensive first."""
+        return [verdict for verdict in self.verdicts if verdict.status == "found"]
+
+    @property
+    def trained(self) -> bool:
+        """Whether any optimizer made a step."""
+        reading = self.reading
+        return reading is not None and any(step.counts.get("updates") for log in reading.run.ranks for step in log.steps)
+
+    def report(self) -> dict[str, Any]:
+        """All of it as plain data, as `--json` writes it."""
+        ended = self.ended
+        ranks = [{"rank": one.rank, "end": one.end, "code": one.code} for one in ended.ranks]
+        return {
+            "command": list(self.command),
+            "trained": self.trained,
+            "stood_still": ended.stood_still,
+            "seconds": round(ended.seconds, 3),
+            "ranks": ranks,
+            "reading": None if self.reading is None else self.reading.report(),
+        }
+
+
+def _order(verdict: Verdict) -> tuple[int, float]:
+    status = ("found", "inconclusive", "clear", "not_applicable").index(verdict.status)
+    return status, -(verdict.waste if verdict.waste is not None else 2.0)
+
+
+def examine(
+    command: Sequence[str],
+    *,
+    is_module: bool = False,
+    ranks: int | None = None,
+    steps: int | None = None,
+    record: Path | None = None,
+    deadline_s: float | None = None,
+    still_s: float = launching.STILL_S,
+    start: Any = launching.start,
+) -> Diagnosis:
+    """Run a script on ranks of this machine, watched, and ask every question there is. *Called on* the parent.
+
+    Args:
+        command: the script's file, or the module's name, and its arguments.
+        is_module: run as `python -m`.
+        ranks: processes; None takes 2 where the source has to do with several ranks, else 1.
+        steps: of the optimizer after which each rank ends; None runs to the script's end.
+        record: a new folder for the record; None keeps it in the cache.
+        deadline_s: after which the run is ended; None waits.
+        still_s: how long a run may make no step and no use of the processor.
+
+    Raises:
+        UsageError: no such script, or a count below 1.
+        RecordError: the folder exists, or what the ranks wrote cannot be read.
+    """
+    _check(command, is_module, ranks, steps)
+    folder = new_folder(record, f"doctor-{Path(command[0]).stem}")
+    folder.mkdir(parents=True, exist_ok=True)
+    by = "given" if ranks is not None else "source"
+    if ranks is None:
+        ranks = 2 if not is_module and is_distributed(Path(command[0])) else 1
+    ended = launching.run(Launch(command, is_module, ranks, steps, folder, deadline_s, still_s), start)
+    return Diagnosis(tuple(command), ended, _read(folder), by)
+
+
+def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: int | None) -> None:
+    if not command:
+        raise UsageError("the doctor wants a script: labkit doctor train.py; given none")
+    if not is_module and not Path(command[0]).is_file():
+        raise UsageError(
+            f"the doctor wants the file of a Python script; there is no file {shown(command[0])} here. Give its path; "
+            "for a module use -m, as in labkit doctor -m package.train"
+        )
+    for name, value in (("--ranks", ranks), ("--steps", steps)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} must be 1 or more; given {value}")
+
+
+def _read(folder: Path) -> Reading | None:
+    """The record that the ranks left; None where no rank wrote a line."""
+    if not any(path.stat().st_size for path in folder.glob("rank-*.jsonl")):
+        return None
+    try:
+        return reading_of(read_record(folder))
+    except RecordError:
+        if any(path.stat().st_size == 0 for path in folder.glob("rank-*.jsonl")):
+            return None  # some ranks ended before they did anything that is watched
+        raise
