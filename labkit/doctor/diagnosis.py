@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from .. import __version__
 from ..detect.verdict import Verdict, Verdicts
-from ..errors import RecordError, UsageError, shown
+from ..errors import UsageError, shown
+from ..ranks.load import LoadWatch
 from ..reading import Reading, reading_of
-from ..record.store import new_folder, read_record
+from ..record.load import Load
+from ..record.roles import Role
+from ..record.schema import Origin, Provenance, Record
+from ..record.store import new_folder, read_record, read_run, write_record
+from ..watch.machine import device_name
 from . import launch as launching
-from .launch import Ended, Launch
+from .launch import Ended, Launch, threads_of_a_rank
 from .source import is_distributed
 
 
@@ -99,12 +108,15 @@ def examine(
     """
     _check(command, is_module, ranks, steps)
     folder = new_folder(record, f"doctor-{Path(command[0]).stem}")
-    folder.mkdir(parents=True, exist_ok=True)
+    own = folder / str(Role.VARIANT)
+    own.mkdir(parents=True, exist_ok=True)
     by = "given" if ranks is not None else "source"
     if ranks is None:
         ranks = 2 if not is_module and is_distributed(Path(command[0])) else 1
-    ended = launching.run(Launch(command, is_module, ranks, steps, folder, deadline_s, still_s), start)
-    return Diagnosis(tuple(command), ended, _read(folder), by)
+    load = LoadWatch()
+    ended = launching.run(Launch(command, is_module, ranks, steps, own, deadline_s, still_s), start)
+    seen = load.ended(wanted=ranks * threads_of_a_rank(ranks))
+    return Diagnosis(tuple(command), ended, _kept(folder, Path(command[0]).name, ended, seen), by)
 
 
 def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: int | None) -> None:
@@ -120,13 +132,23 @@ def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: in
             raise UsageError(f"{name} must be 1 or more; given {value}")
 
 
-def _read(folder: Path) -> Reading | None:
-    """The record that the ranks left; None where no rank wrote a line."""
-    if not any(path.stat().st_size for path in folder.glob("rank-*.jsonl")):
+def _kept(folder: Path, name: str, ended: Ended, load: Load | None) -> Reading | None:
+    """The record that the ranks left, complete; None where some rank did nothing that is watched."""
+    own = folder / str(Role.VARIANT)
+    files = [own / f"rank-{one.rank:05d}.jsonl" for one in ended.ranks]
+    if not all(path.exists() and path.stat().st_size for path in files):
         return None
-    try:
-        return reading_of(read_record(folder))
-    except RecordError:
-        if any(path.stat().st_size == 0 for path in folder.glob("rank-*.jsonl")):
-            return None  # some ranks ended before they did anything that is watched
-        raise
+    run = msgspec.structs.replace(read_run(own, str(Role.VARIANT), ended.seconds), load=load)
+    head = run.ranks[0].head
+    provenance = Provenance(
+        source="measured",
+        device=device_name(head.device),
+        backend=head.backend,
+        world_size=run.world_size,
+        date=time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime()),
+        labkit=__version__,
+        load=load,
+    )
+    record = Record("", name, {}, provenance, {str(Role.VARIANT): run}, folder, origin=Origin.DOCTOR)
+    write_record(record)
+    return reading_of(read_record(folder))

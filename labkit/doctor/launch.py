@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import psutil
 
+from ..ranks.backend import usable_cores
 from . import rank as rank_main
 from . import stands
 from .rank import END_FILE, STACK_FILE
@@ -147,6 +148,14 @@ def _arguments(launch: Launch) -> list[str]:
     options = ["--steps", str(launch.steps)] if launch.steps is not None else []
     options += ["--module"] if launch.is_module else []
     return [str(launch.folder), *options, "--", *launch.command]
+
+
+def threads_of_a_rank(ranks: int) -> int:
+    """Intra-op threads of each rank: one each of several, as torchrun has it, unless OMP_NUM_THREADS says otherwise."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    if said.isdigit() and int(said) > 0:
+        return int(said)
+    return 1 if ranks > 1 else usable_cores()
 
 
 def _environment(launch: Launch, rank: int, port: int) -> dict[str, str]:

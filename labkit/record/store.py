@@ -272,8 +272,14 @@ def read_record(folder: Path | str) -> Record:
         role: msgspec.structs.replace(read_run(folder / role, role, run.wall_s, run.attempts), load=run.load)
         for role, run in content.runs.items()
     }
-    origin = Origin.LAB if content.lab else Origin.SCRIPT
+    origin = Origin.LAB if content.lab else _origin_of(runs)
     return Record(content.lab, content.variant, content.config, content.provenance, runs, folder, content.baseline, origin)
+
+
+def _origin_of(runs: dict[str, Run]) -> Origin:
+    """Of a record that no lab made: whether labkit watched from outside."""
+    watched = any(run.ranks[0].head.facts.get("watched_by") == "doctor" for run in runs.values())
+    return Origin.DOCTOR if watched else Origin.SCRIPT
 
 
 def _check_ranks(folder: Path) -> None:

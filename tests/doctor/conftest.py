@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import warm
 
-from labkit.detect import ask, names
 from labkit.detect.verdict import Verdict
-from labkit.doctor.launch import Ended, Launch, run
-from labkit.record.store import read_record
+from labkit.doctor.diagnosis import examine as examined
+from labkit.doctor.launch import Ended
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,15 @@ def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ex
     def of(script: Path, *arguments: str, ranks: int = 2, steps: int | None = None, still_s: float = 5.0) -> Examined:
         monkeypatch.chdir(script.parent)
         folder = tmp_path / f"record-{len(list(tmp_path.glob('record-*')))}"
-        folder.mkdir()
-        command = [script.name, *arguments]
-        ended = run(Launch(command, False, ranks, steps, folder, deadline_s=90.0, still_s=still_s), warm.start)
-        record = read_record(folder)
-        return Examined(ended, {name: ask(name, record) for name in names()})
+        seen = examined(
+            [script.name, *arguments],
+            ranks=ranks,
+            steps=steps,
+            record=folder,
+            deadline_s=90.0,
+            still_s=still_s,
+            start=warm.start,
+        )
+        return Examined(seen.ended, {verdict.detector: verdict for verdict in seen.verdicts})
 
     return of

@@ -26,7 +26,7 @@ ALLOWED = {
     "facts": {"errors", "theory", "record"},
     "watch": {"errors", "record"},
     "detect": {"errors", "theory", "record", "facts"},
-    "doctor": {"errors", "record", "watch", "detect", "ranks", "reading"},
+    "doctor": {"__version__", "errors", "record", "watch", "detect", "ranks", "reading"},
     "plan": {"errors", "theory", "record", "facts", "detect"},
     "view": {"doctor", "errors", "theory", "record", "facts", "detect", "plan", "watch", "ranks", "labs", "results"},
     "ranks": {"errors", "record"},
