@@ -106,6 +106,7 @@ class Probe:
                 'Probe(f"my_run/rank-{rank:05d}.jsonl") after os.makedirs("my_run", exist_ok=True)'
             ) from error
         self._head_written = False
+        self._held: list[bytes] | None = None
         self._epoch = 0
         self._loader = 0
         self._loaders: dict[tuple[str, int], int] = {}
@@ -132,8 +133,12 @@ class Probe:
         self.end_step()
         self.step = step - 1
 
-    def begin_step(self, epoch: int = 0) -> int:
-        """Open the next step and return its number."""
+    def begin_step(self, epoch: int = 0, *, start_ns: int | None = None) -> int:
+        """Open the next step and return its number.
+
+        Args:
+            start_ns: when it began, by the monotonic clock; None is now.
+        """
         if self._in_step:
             self.end_step()
         self.step += 1
@@ -141,7 +146,7 @@ class Probe:
         if self._on_step is not None:
             self._on_step(self.step)
         self._in_step = True
-        self._start = _now()
+        self._start = _now() if start_ns is None else start_ns
         return self.step
 
     def end_step(self) -> None:
@@ -149,8 +154,6 @@ class Probe:
         if not self._in_step:
             return
         self._check_owner()
-        if not self._head_written:
-            self._write_head()
         line = {"kind": "step", "step": self.step, "epoch": self._epoch, "start_ns": self._start, "end_ns": _now()}
         if self._spans:
             line["spans"] = self._spans
@@ -166,7 +169,7 @@ class Probe:
             line["series"] = self._series
         if self._loader:
             line["loader"] = self._loader
-        os.write(self._fd, self._encode(line) + b"\n")
+        self._put(self._encode(line) + b"\n")
         self._spans, self._scalars, self._counts, self._digests, self._ids, self._series = [], {}, {}, {}, {}, {}
         self._in_step = False
 
@@ -314,6 +317,7 @@ class Probe:
             return
         if self._in_step:
             self.end_step()
+        self.release()
         if finished:
             self._write(End(self.step + 1, _now()))
             if self._arrays:
@@ -338,15 +342,31 @@ class Probe:
                 "it; give each process a probe and a file of its own"
             )
 
+    def hold(self) -> None:
+        """Keep lines in memory until `release`: facts come first in a file, and a watcher learns some of them late.
+
+        A rank that is killed meanwhile leaves none of them.
+        """
+        self._held = []
+
+    def release(self) -> None:
+        """Write what was held back, and every line at once from now on; without a `hold`, nothing."""
+        held, self._held = self._held, None
+        for line in held or ():
+            self._put(line)
+
     def _write(self, line: Any) -> None:
         self._check_owner()
-        if not self._head_written:
-            self._write_head()
-        os.write(self._fd, self._encode(line) + b"\n")
+        self._put(self._encode(line) + b"\n")
 
-    def _write_head(self) -> None:
-        self._head_written = True
-        os.write(self._fd, self._encode(self._head) + b"\n")
+    def _put(self, line: bytes) -> None:
+        if self._held is not None:
+            self._held.append(line)
+            return
+        if not self._head_written:
+            self._head_written = True
+            os.write(self._fd, self._encode(self._head) + b"\n")
+        os.write(self._fd, line)
 
 
 def _one_each(call: str, name: str, digests: Sequence[int], ids: list[int]) -> list[int]:

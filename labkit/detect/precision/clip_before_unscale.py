@@ -28,6 +28,8 @@ USUAL = 0.9
 def detect(record: Record) -> Verdict:
     """Compare the norm that the optimizer takes with clip_norm / scale, by update."""
     run = record.run
+    if run.fact("watched_by") == "doctor":
+        return _of_calls(run)
     clip_norm = run.fact("clip_norm", 0.0)
     if not isinstance(clip_norm, (int, float)) or not clip_norm > 0:
         return _answer("not_applicable", "no-clipping-declared")
@@ -41,6 +43,23 @@ def detect(record: Record) -> Verdict:
         evidence = {"grad_norm": Quantity(float(np.median(norms)), "median"), "clip_norm": Quantity(float(clip_norm))}
         return _answer("inconclusive", "norms-are-those-before-clipping", evidence)
     return _judge(run, norms, scales, clip_norm)
+
+
+def _of_calls(run: Run) -> Verdict:
+    """Where the calls themselves were watched: whether the scale was still in the gradients when they were clipped."""
+    steps = run.ranks[0].steps
+    clips = sum(step.counts.get("clips", 0) for step in steps)
+    scaled = sum(step.counts.get("clips_while_scaled", 0) for step in steps)
+    if scaling(run) is None:
+        return _answer("not_applicable", "no-scaler-in-use")
+    if not clips:
+        return _answer("not_applicable", "nothing-is-clipped")
+    evidence = {"clips": Quantity(clips), "while_scaled": Quantity(scaled, "of them")}
+    if scaled >= ENOUGH and scaled * 2 > clips:
+        events = [event for event in run.ranks[0].events if event.name == "precision_use"]
+        where = [str(e.fields["where"]) for e in events if e.fields["what"] == "clipped while scaled"]
+        return _answer("found", "clipped-before-unscale-was-called", evidence, where=next(iter(where), None), clips=scaled)
+    return _answer("clear", "clipped-after-unscaling", evidence)
 
 
 def _judge(run: Run, norms: np.ndarray, scales: np.ndarray, clip_norm: float) -> Verdict:

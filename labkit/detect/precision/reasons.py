@@ -25,6 +25,12 @@ REASONS = {
         "{scale:,.0f}: they were clipped before the scale was taken out",
         "call scaler.unscale_(optimizer) after backward and before clip_grad_norm_",
     ),
+    "nothing-is-clipped": Reason("the program clips no gradients"),
+    "clipped-before-unscale-was-called": Reason(
+        "gradients were clipped {clips:plural time/times} while they still carried the scaler's scale: their norm is a "
+        "thousandth of the one that was asked for, or less",
+        "call scaler.unscale_(optimizer) after backward and before clip_grad_norm_",
+    ),
     "clipped-after-unscaling": Reason("gradients are clipped, if at all, after the scale is taken out"),
     "gradients-too-small-to-clip": Reason(
         "most gradients are smaller than either order would clip, or the two alternate",
@@ -194,5 +200,30 @@ REASONS = {
         "the loss stood still on a batch that came again {equal} of {pairs} times: too few to tell an accident of rounding "
         "from weights that are not seen",
         "train {enough} steps or more on one batch, with a larger learning rate",
+    ),
+    # mixed-precision-setup
+    "use-of-precision-not-watched": Reason(
+        "nobody watched what the program uses of mixed precision", "run the script under `labkit doctor`, which watches it"
+    ),
+    "no-mixed-precision-used": Reason("neither autocast nor a scaler is used"),
+    "mixed-precision-as-it-should-be": Reason("fp16 is used with a scaler, other formats without, and autocast is closed"),
+    "autocast-stays-open": Reason(
+        "autocast was open at {updates:plural update/updates} of fp32 weights: it keeps the casts that it made of them, and "
+        "forward passes may go on with the old ones",
+        "open autocast around the forward pass and the loss of each step, and close it before backward and optimizer.step()",
+    ),
+    "fp16-without-a-scaler": Reason(
+        "the model computes in fp16 without a gradient scaler: gradients below 6e-8 become 0",
+        "scale the loss: scaler = torch.amp.GradScaler(); scaler.scale(loss).backward(); scaler.step(optimizer); "
+        "scaler.update(). Or use bf16, which needs none",
+    ),
+    "bf16-with-a-scaler": Reason(
+        "a gradient scaler is used with bf16, which has the exponents of fp32: it gains nothing, costs a check of all "
+        "gradients in each step, and may skip steps",
+        "leave the scaler out with bf16: GradScaler(enabled=False), or loss.backward() and optimizer.step()",
+    ),
+    "scaler-without-fp16": Reason(
+        "a gradient scaler is used, and nothing computes in fp16: autocast was never opened",
+        "open autocast around the forward pass, or leave the scaler out",
     ),
 }

@@ -92,6 +92,10 @@ _WATCHED = {
             ),
         ),
     ),
+    "precision_use": EventTerm(
+        "what a script uses of mixed precision, as it is used first",
+        (Shape({"what": Term(TEXT, "", "autocast and its format, scaler, ..."), "where": Term(TEXT, "file:line", "")}),),
+    ),
     "stood_still": EventTerm(
         "where a rank stood when a run was ended that stood still",
         (

@@ -14,6 +14,8 @@ _PASSES = {
     "forwards": Term(COUNT, "passes", "forward passes of a watched module that were to have gradients"),
     "backwards": Term(COUNT, "passes", "backward passes of a watched DDP module"),
     "backward_calls": Term(COUNT, "calls", "of backward by the script"),
+    "clips": Term(COUNT, "calls", "that clip gradients"),
+    "clips_while_scaled": Term(COUNT, "calls", "that clip gradients which still carry the scaler's scale"),
     "script_collectives": Term(COUNT, "calls", "of collectives by the script itself"),
     "reductions": Term(COUNT, "passes", "backward passes that reduced gradients over the ranks"),
     "alone": Term(COUNT, "steps", "1 in a step that only computes, beside the run, to compare with"),

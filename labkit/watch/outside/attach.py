@@ -12,6 +12,7 @@ from .optimizers import Optimizers
 from .parameters import Parameters
 from .passes import Passes
 from .patches import Patches
+from .precision import Precision
 from .replicas import Replicas
 from .steps import Batch, Steps
 from .wrappers import Wrappers
@@ -30,18 +31,28 @@ class Attached:
 
     def __init__(self, probe: Probe, steps: int | None = None) -> None:
         self.probe = probe
+        probe.hold()
         self.steps = Steps(probe, steps)
         self.patches = Patches()
         self.loaders = Loaders(self.steps)
         self.replicas = Replicas(probe)
         self.passes = Passes(self.steps, self.replicas.met)
         self.parameters = Parameters(probe, lambda: self.replicas.models)
+        self.precision = Precision(probe)
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
         self.collectives = Collectives(probe, probe.path.with_suffix(LAST_CALL))
         self.steps.before_first = self._declare
-        for watcher in (self.loaders, self.passes, self.optimizers, self.wrappers, self.collectives, self.parameters):
+        for watcher in (
+            self.loaders,
+            self.passes,
+            self.optimizers,
+            self.wrappers,
+            self.collectives,
+            self.parameters,
+            self.precision,
+        ):
             watcher.attach(self.patches)
 
     def _declare(self, first: Batch | None) -> None:
@@ -57,6 +68,7 @@ class Attached:
         probe.declare(optimizer_where=self.parameters.where)
 
     def _updated(self, optimizer: Any, update: int) -> None:
+        self.precision.updating(optimizer)
         self.parameters.stepped(optimizer)
         self.replicas.updated(update)
         self.parameters.updated(update)

@@ -7,7 +7,6 @@ pass were evaluated.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -65,8 +64,7 @@ class Steps:
     _updated: bool = False
     _read_since: bool = False
     _epoch: int = 0
-    _held: list[Callable[[], None]] | None = field(default_factory=list)
-    """What was to be written before the first update: facts come first in a file, and are not all known before."""
+    _released: bool = False
     before_first: Callable[[Batch | None], None] | None = None
     after_update: Callable[[Any, int], None] | None = None
 
@@ -89,7 +87,7 @@ class Steps:
         self._drop_evaluated()
         which = {} if of.trains or any(batch.of is of for batch in self.pending) else {"of": EVALUATED}
         which |= {"loader": of.loader} if of.loader else {}
-        self._write(lambda: self.probe.event("epoch_end", epoch=of.number, **which))
+        self.probe.event("epoch_end", epoch=of.number, **which)
 
     def forward(self, start_ns: int, grad: bool) -> None:
         """A module that no other called begins its forward pass."""
@@ -140,32 +138,21 @@ class Steps:
 
     # Steps
 
-    def _seen(self, batch: Batch) -> None:
-        self.probe.add_seen(EVALUATED, batch.of.number, batch.digests, batch.ids)
-
-    def _write(self, line: Callable[[], None]) -> None:
-        if self._held is None:
-            line()
-        else:
-            self._held.append(line)
-
     def _release(self, first: Batch | None) -> None:
-        """Declare what is known by now, then write what was held back."""
-        if self._held is None:
+        """At the first backward pass: declare what is known by now, then let the probe write."""
+        if self._released:
             return
-        held, self._held = self._held, None
+        self._released = True
         if self.before_first is not None:
             self.before_first(first)
-        for line in held:
-            line()
+        self.probe.release()
 
     def _begin(self, start_ns: int) -> None:
         if self.probe.in_step:
             return
         for batch in self.pending:
             self._epoch = batch.of.number
-        self.probe.begin_step(self._epoch)
-        self.probe._start = min([start_ns, *(batch.start_ns for batch in self.pending)])
+        self.probe.begin_step(self._epoch, start_ns=min([start_ns, *(batch.start_ns for batch in self.pending)]))
 
     def _end(self) -> None:
         self.probe.end_step()
@@ -186,7 +173,7 @@ class Steps:
             if not batch.forwarded:
                 kept.append(batch)
             else:
-                self._write(functools.partial(self._seen, batch))
+                self.probe.add_seen(EVALUATED, batch.of.number, batch.digests, batch.ids)
         self.pending[:] = kept
 
 

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-CASE = {"shows": "data-01", "found": ["rank-duplicates/identical-batches"]}
+CASE = {"shows": "data-01", "found": ["rank-duplicates/ranks-identical"]}
 
 
 def loaders(data, sick):
