@@ -12,8 +12,8 @@ _SAME_ON_ALL = (
 REASONS = {
     # where a rank stands: a part of a cause
     "stand-ended": Reason("rank {rank} has ended"),
-    "stand-in-collective": Reason("rank {rank} waits in {operation} ({where})"),
-    "stand-elsewhere": Reason("rank {rank} is in {function} ({where})"),
+    "stand-in-collective": Reason("rank {rank} waits in {operation} ({line})"),
+    "stand-elsewhere": Reason("rank {rank} is in {function} ({line})"),
     # stands-still
     "one-rank-meets-nobody": Reason("one rank has nobody to wait for", "run with 2 ranks or more"),
     "every-rank-came-to-its-end": Reason("every rank came to its end"),

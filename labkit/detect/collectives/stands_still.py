@@ -46,8 +46,8 @@ class Stand:
         if self.ended:
             return said("stand-ended", rank=self.rank)
         if self.in_collective:
-            return said("stand-in-collective", rank=self.rank, operation=self.waits_in, where=self.where or "?")
-        return said("stand-elsewhere", rank=self.rank, function=self.waits_in or "?", where=self.where or "?")
+            return said("stand-in-collective", rank=self.rank, operation=self.waits_in, line=self.where or "?")
+        return said("stand-elsewhere", rank=self.rank, function=self.waits_in or "?", line=self.where or "?")
 
 
 def stands(run: Run) -> list[Stand]:

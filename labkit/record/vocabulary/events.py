@@ -96,6 +96,10 @@ _WATCHED = {
         "what a script uses of mixed precision, as it is used first",
         (Shape({"what": Term(TEXT, "", "autocast and its format, scaler, ..."), "where": Term(TEXT, "file:line", "")}),),
     ),
+    "scheduler": EventTerm(
+        "a learning-rate scheduler is stepped for the first time",
+        (Shape({"where": Term(TEXT, "file:line", ""), "updates_before": Term(COUNT, "updates", "that were made before")}),),
+    ),
     "stood_still": EventTerm(
         "where a rank stood when a run was ended that stood still",
         (

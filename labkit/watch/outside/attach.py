@@ -14,6 +14,7 @@ from .passes import Passes
 from .patches import Patches
 from .precision import Precision
 from .replicas import Replicas
+from .schedules import Schedules
 from .steps import Batch, Steps
 from .wrappers import Wrappers
 
@@ -38,7 +39,8 @@ class Attached:
         self.replicas = Replicas(probe)
         self.passes = Passes(self.steps, self.replicas.met)
         self.parameters = Parameters(probe, lambda: self.replicas.models)
-        self.precision = Precision(probe)
+        self.precision = Precision(probe, self.passes.scaler_asked)
+        self.schedules = Schedules(probe)
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
@@ -52,6 +54,7 @@ class Attached:
             self.collectives,
             self.parameters,
             self.precision,
+            self.schedules,
         ):
             watcher.attach(self.patches)
 
@@ -69,6 +72,8 @@ class Attached:
 
     def _updated(self, optimizer: Any, update: int) -> None:
         self.precision.updating(optimizer)
+        self.schedules.updated(optimizer)
+        self.passes.updated(optimizer)
         self.parameters.stepped(optimizer)
         self.replicas.updated(update)
         self.parameters.updated(update)

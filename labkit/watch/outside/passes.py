@@ -7,6 +7,7 @@ costs some tens of nanoseconds.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,9 @@ class Passes:
         self._steps, self._met = steps, met
         self._inside = False
         self.where_backward = ""
+        self._witness: Any = None
+        self._used = False
+        self._since_update = 0
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -71,13 +75,14 @@ class Passes:
 
     def _attach_backward(self, patches: Patches, torch: Any) -> None:
         watch = self
-        note = patches.noting(self._backward)
+        note, look = patches.noting(self._backward), patches.noting(self._look_at_gradients)
 
         def around(original):
             def backward(*args, **kwargs):
                 if watch._inside:
                     return original(*args, **kwargs)
                 watch.where_backward = watch.where_backward or called_from()
+                look()
                 watch._inside, start = True, _now()
                 try:
                     given = original(*args, **kwargs)
@@ -91,9 +96,41 @@ class Passes:
         patches.wrap(torch.Tensor, "backward", around)
         patches.wrap(torch.autograd, "backward", around)
 
+    def _look_at_gradients(self) -> None:
+        """A backward pass begins: what is in the gradients that it adds to, by one parameter that the last update used."""
+        witness = self._witness() if self._witness is not None else None
+        if witness is None:
+            return
+        grad = witness.grad
+        filled = grad is not None and bool(grad.any())
+        if self._used:
+            self._steps.backward_onto(used=filled)
+        elif not filled and self._since_update:
+            self._steps.backward_unused(self._since_update)
+            self._since_update = 0
+        elif filled and self._since_update and self._steps.new_epoch:
+            self._steps.backward_onto(last_epoch=True)
+        self._used = False
+        self._steps.new_epoch = False
+
+    def scaler_asked(self) -> None:
+        """A scaler is asked for a step: whether it takes one or skips it, its gradients have been looked at."""
+        self._since_update = 0
+
+    def updated(self, optimizer: Any) -> None:
+        """An optimizer made a step: its gradients are used from now on."""
+        self._used, self._since_update = True, 0
+        if self._witness is None or self._witness() is None:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None and not parameter.grad.is_sparse:
+                        self._witness = weakref.ref(parameter)
+                        return
+
     def _backward(self, of: Any, start: int, end: int) -> None:
         import torch
 
+        self._since_update += 1
         loss = None
         if isinstance(of, torch.Tensor) and of.numel() == 1 and of.device.type == "cpu":
             loss = float(of.detach())

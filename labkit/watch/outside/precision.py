@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from ...record.probe import Probe
@@ -13,10 +14,14 @@ class Precision:
     """autocast, GradScaler and clipping of the whole process. *Called on* each rank.
 
     Counts go to the step that is open; what was seen first is told where.
+
+    Args:
+        probe: this rank's.
+        scaler_asked: called as a scaler is asked for a step, which it may skip.
     """
 
-    def __init__(self, probe: Probe) -> None:
-        self._probe = probe
+    def __init__(self, probe: Probe, scaler_asked: Callable[[], None]) -> None:
+        self._probe, self._scaler_asked = probe, scaler_asked
         self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._told: set[str] = set()
 
@@ -87,6 +92,7 @@ class Precision:
             self._tell("scaler", called_from(3))
 
     def _asked(self, scaler: Any) -> None:
+        self._scaler_asked()
         if scaler.is_enabled() and self._probe.in_step:
             self._probe.count("scaler_steps")
             self._probe.scalar("scale", float(scaler.get_scale()))

@@ -64,6 +64,8 @@ class Steps:
     _updated: bool = False
     _read_since: bool = False
     _epoch: int = 0
+    new_epoch: bool = False
+    """Whether a loader came to its end since the last backward pass."""
     _released: bool = False
     before_first: Callable[[Batch | None], None] | None = None
     after_update: Callable[[Any, int], None] | None = None
@@ -85,7 +87,10 @@ class Steps:
     def pass_ended(self, of: Pass) -> None:
         """A loader has no more batches in this pass."""
         self._drop_evaluated()
+        self.new_epoch = self.new_epoch or of.trains
         which = {} if of.trains or any(batch.of is of for batch in self.pending) else {"of": EVALUATED}
+        if of.trains and self.probe.in_step and not self._updated:
+            self._end()  # what comes next is of another epoch
         which |= {"loader": of.loader} if of.loader else {}
         self.probe.event("epoch_end", epoch=of.number, **which)
 
@@ -112,6 +117,17 @@ class Steps:
         self.probe.count("backward_calls")
         if loss is not None:
             self.probe.scalar("loss_local", loss)
+
+    def backward_onto(self, *, used: bool = False, last_epoch: bool = False) -> None:
+        """A backward pass adds to gradients that an update has used, or that are left of the epoch before."""
+        if self.probe.in_step:
+            self.probe.count("backward_onto_used", int(used))
+            self.probe.count("backward_onto_last_epoch", int(last_epoch))
+
+    def backward_unused(self, passes: int) -> None:
+        """The gradients of so many backward passes were cleared, and no update used them."""
+        if self.probe.in_step:
+            self.probe.count("backward_unused", passes)
 
     def stepped(self, optimizer: Any, start_ns: int, end_ns: int) -> None:
         """An optimizer's step is over."""

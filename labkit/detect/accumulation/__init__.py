@@ -1,0 +1,1 @@
+"""Gradients between updates: what is added to what, and what is thrown away."""

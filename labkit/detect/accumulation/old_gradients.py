@@ -1,0 +1,52 @@
+"""Does each update use the gradients of its own batches alone?
+
+Gradients add up until somebody clears them. Where nobody does, each update uses all gradients since the start. Where only
+whole windows of K micro-batches end in an update, what is left over at the end of an epoch joins the first window of the
+next, or is cleared unused.
+"""
+
+from __future__ import annotations
+
+from ...record.quantity import Quantity
+from ...record.schema import Record
+from ..verdict import Verdict, answering
+
+NAME = "old-gradients"
+QUESTION = "Does each update use the gradients of its own batches alone?"
+_answer = answering(NAME, QUESTION)
+
+ENOUGH = 4
+"""Updates before anything is said."""
+
+WORTH = 0.02
+"""Share of the backward passes thrown away that is worth a word."""
+
+
+def detect(record: Record) -> Verdict:
+    """Judge what each backward pass found in the gradients, on rank 0."""
+    run = record.run
+    steps = [step for step in run.ranks[0].steps if step.counts.get("backward_calls")]
+    updates = sum(step.counts.get("updates", 0) for step in steps)
+    if run.fact("watched_by") != "doctor" or not steps:
+        return _answer("not_applicable", "gradients-not-watched")
+    if updates < ENOUGH:
+        return _answer("inconclusive", "too-few-updates-for-gradients", updates=updates)
+    passes = sum(step.counts["backward_calls"] for step in steps)
+    onto = sum(step.counts.get("backward_onto_used", 0) for step in steps)
+    across = sum(step.counts.get("backward_onto_last_epoch", 0) for step in steps)
+    unused = sum(step.counts.get("backward_unused", 0) for step in steps)
+    where = str(run.fact("loop_where", "")) or None
+    evidence = {
+        "updates": Quantity(updates),
+        "backward_passes": Quantity(passes),
+        "onto_used_gradients": Quantity(onto, "of them"),
+        "unused": Quantity(unused, "of them"),
+    }
+    if onto >= ENOUGH - 1 and onto >= 0.9 * (updates - 1):
+        return _answer("found", "gradients-never-cleared", evidence, where=where, updates=updates)
+    if across:
+        return _answer("found", "window-over-two-epochs", evidence, where=where, times=across)
+    if unused > WORTH * passes:
+        share = unused / passes
+        return _answer("found", "last-window-dropped", evidence, where=where, waste=share, unused=unused, passes=passes)
+    return _answer("clear", "gradients-of-their-own-batches", evidence)
