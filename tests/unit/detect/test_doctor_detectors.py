@@ -1,0 +1,229 @@
+"""What the questions say that only the doctor's watchers can answer, on records made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from labkit.detect import ask
+from labkit.record.schema import Event, RankLog, Run
+
+from ..builders import head, record_of, step
+
+WATCHED = {"watched_by": "doctor", "loop_where": "train.py:9"}
+
+
+def told(name, logs, **facts):
+    """What a detector says of ranks, each given as (steps, events) or (steps, events, whether it came to its end)."""
+    ranks = [
+        RankLog(head(rank, len(logs), **WATCHED, **facts), tuple(of[0]), tuple(of[1]), (), {}, len(of) < 3 or of[2])
+        for rank, of in enumerate(logs)
+    ]
+    verdict = ask(name, record_of(Run("variant", tuple(ranks), 1.0)))
+    assert verdict.cause and str(verdict)  # its text can be written
+    return verdict
+
+
+def said(name, logs, **facts):
+    verdict = told(name, logs, **facts)
+    return verdict.status, verdict.reason
+
+
+# replicas-differ
+
+
+def replica(update, weights, model=0, **fields):
+    held = {
+        "update": update,
+        "model": model,
+        "shape": "s",
+        "wrapped": True,
+        "sharded": False,
+        "weights": weights,
+        "buffers": "b",
+    }
+    return Event("replica", update, 0, held | fields)
+
+
+def updates(count, **counts):
+    return [step(number, counts={"updates": 1, **counts}) for number in range(count)]
+
+
+def replicas(*of_ranks, **counts):
+    """Ranks with these weights after updates 1, 2, …"""
+    return [
+        (updates(len(weights), **counts), [replica(at, word) for at, word in enumerate(weights, 1)]) for weights in of_ranks
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "counts", "facts", "expected"),
+    [
+        (["abc", "abc"], {}, {}, ("clear", "weights-equal")),
+        (["abc", "abd"], {"reductions": 1}, {}, ("found", "weights-drift-under-ddp")),
+        (["abc", "xyz"], {}, {"ddp_world_size": 2}, ("found", "ddp-bypassed")),
+        (["abc", "xyz"], {}, {}, ("found", "nothing-is-reduced")),
+        (["abc", "xyz"], {"script_collectives": 1}, {}, ("inconclusive", "weights-differ-and-ranks-talk")),
+        (["abc", "xbz"], {}, {}, ("inconclusive", "weights-meet-again")),
+        (["abc"], {}, {}, ("not_applicable", "one-rank-holds-one-model")),
+        (["", ""], {}, {}, ("not_applicable", "no-weights-compared")),
+    ],
+)
+def test_replicas(ranks, counts, facts, expected):
+    assert said("replicas-differ", replicas(*ranks, **counts), **facts) == expected
+
+
+def test_replicas_that_are_parts_of_a_model_are_not_compared():
+    parts = [(updates(1), [replica(1, "a", sharded=True)]), (updates(1), [replica(1, "b", sharded=True)])]
+    assert said("replicas-differ", parts) == ("not_applicable", "ranks-hold-parts")
+    stages = [(updates(1), [replica(1, "a")]), (updates(1), [replica(1, "b", shape="t")])]
+    assert said("replicas-differ", stages) == ("not_applicable", "ranks-hold-parts")
+
+
+# stands-still
+
+
+def stand(waits_in, where, in_collective, number=3):
+    fields = {"waits_in": waits_in, "where": where, "in_collective": in_collective, "number": number}
+    return Event("stood_still", -1, 0, fields)
+
+
+@pytest.mark.parametrize(
+    ("stands", "expected", "where"),
+    [
+        (
+            [stand("all_reduce", "a.py:3", True), stand("barrier", "a.py:5", True)],
+            "ranks-in-different-collectives",
+            "a.py:5",
+        ),
+        ([stand("all_reduce", "a.py:3", True), stand("sleep", "a.py:7", False)], "ranks-never-came", "a.py:7"),
+        ([stand("all_reduce", "a.py:3", True), None], "ranks-left-the-others-waiting", "a.py:3"),
+        ([stand("all_reduce", "a.py:3", True, 4), stand("all_reduce", "a.py:3", True, 5)], "ranks-out-of-step", "a.py:3"),
+        ([stand("all_reduce", "a.py:3", True), stand("all_reduce", "a.py:3", True)], "all-in-one-collective", None),
+        ([stand("sleep", "a.py:3", False), stand("sleep", "a.py:3", False)], "still-outside-collectives", None),
+        ([None, None], "every-rank-came-to-its-end", None),
+    ],
+)
+def test_where_ranks_stand(stands, expected, where):
+    logs = [(updates(2), [one] if one else [], one is None) for one in stands]
+    verdict = told("stands-still", logs)
+    assert (verdict.reason, verdict.where) == (expected, where)
+    assert (verdict.status == "found") == (where is not None)
+
+
+# untrained-parameters
+
+
+def parameters(update, **fields):
+    clean = {
+        "trainable": 4,
+        "without_gradient": 0,
+        "unheld": 0,
+        "unheld_names": "",
+        "unfrozen": 0,
+        "unfrozen_names": "",
+        "foreign": 0,
+    }
+    return Event("parameters", update, 0, {"update": update, "model": 0, **clean, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, ("clear", "every-gradient-is-applied")),
+        ({"unheld": 2, "unheld_names": "a, b", "foreign": 2}, ("found", "optimizer-holds-others")),
+        ({"unheld": 4, "unheld_names": "a"}, ("found", "model-has-no-optimizer")),
+        ({"unheld": 2, "unheld_names": "a"}, ("inconclusive", "some-have-no-optimizer")),
+        ({"unfrozen": 1, "unfrozen_names": "a"}, ("found", "unfrozen-after-ddp")),
+    ],
+)
+def test_parameters(fields, expected):
+    log = (updates(3), [parameters(update, **fields) for update in (1, 2, 3)])
+    assert said("untrained-parameters", [log, log]) == expected
+
+
+def test_one_look_at_parameters_accuses_nobody_and_one_rank_reduces_nothing():
+    once = (updates(3), [parameters(1, unheld=4, unheld_names="a"), parameters(2), parameters(3)])
+    assert said("untrained-parameters", [once])[0] == "clear"
+    assert said("untrained-parameters", [(updates(3), [parameters(1, unfrozen=1, unfrozen_names="a")])])[0] == "clear"
+
+
+# mixed-precision-setup
+
+
+def use(*what):
+    return [Event("precision_use", 0, 0, {"what": one, "where": f"a.py:{at}"}) for at, one in enumerate(what, 1)]
+
+
+@pytest.mark.parametrize(
+    ("used", "counts", "expected"),
+    [
+        ([], {}, ("not_applicable", "no-mixed-precision-used")),
+        (["autocast bfloat16"], {}, ("clear", "mixed-precision-as-it-should-be")),
+        (["autocast float16", "scaler"], {}, ("clear", "mixed-precision-as-it-should-be")),
+        (["autocast float16"], {}, ("found", "fp16-without-a-scaler")),
+        (["fp16 weights"], {}, ("found", "fp16-without-a-scaler")),
+        (["autocast bfloat16", "scaler"], {}, ("found", "bf16-with-a-scaler")),
+        (["scaler"], {}, ("found", "scaler-without-fp16")),
+        (["autocast bfloat16"], {"autocast_open_at_update": 1}, ("found", "autocast-stays-open")),
+    ],
+)
+def test_mixed_precision(used, counts, expected):
+    assert said("mixed-precision-setup", [(updates(3, **counts), use(*used))]) == expected
+
+
+# learning-rate-schedule
+
+
+def rates(*values, calls=None):
+    return [
+        step(
+            at, counts={"updates": 1}, scalars={"lr_used": value, **({"scheduler_steps": calls * (at + 1)} if calls else {})}
+        )
+        for at, value in enumerate(values)
+    ]
+
+
+SCHEDULER = [Event("scheduler", 0, 0, {"where": "a.py:4", "updates_before": 1})]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.1] * 20, ("clear", "schedule-lasts")),
+        ([0.1 * (20 - at) for at in range(20)] + [0.0], ("clear", "schedule-lasts")),  # 0 at its very end
+        ([0.1] * 10 + [0.0] * 10, ("found", "schedule-ends-early")),
+        ([0.1] * 10 + [-0.1], ("found", "learning-rate-negative")),
+        ([0.1] * 3, ("inconclusive", "too-few-learning-rates")),
+        ([0.0] * 20, ("clear", "schedule-lasts")),  # an update of nothing on purpose, all along
+    ],
+)
+def test_learning_rates(values, expected):
+    assert said("learning-rate-schedule", [(rates(*values, calls=1), SCHEDULER)]) == expected
+
+
+def test_learning_rates_that_differ_between_ranks_and_none_at_all():
+    one, other = (rates(*[0.1] * 9), SCHEDULER), (rates(*[0.1] * 8, 0.05), SCHEDULER)
+    assert said("learning-rate-schedule", [one, other]) == ("found", "learning-rate-differs-between-ranks")
+    assert said("learning-rate-schedule", [(updates(3), [])]) == ("not_applicable", "learning-rates-not-recorded")
+    assert said("learning-rate-schedule", [(rates(*[0.1] * 9), [])]) == ("clear", "learning-rate-without-a-schedule")
+
+
+# old-gradients
+
+
+@pytest.mark.parametrize(
+    ("counts", "count", "expected"),
+    [
+        ({}, 20, ("clear", "gradients-of-their-own-batches")),
+        ({"backward_onto_used": 1}, 20, ("found", "gradients-never-cleared")),
+        ({"backward_onto_last_epoch": 1}, 20, ("found", "window-over-two-epochs")),
+        ({"backward_unused": 1}, 20, ("found", "last-window-dropped")),
+        ({"backward_onto_used": 1}, 3, ("inconclusive", "too-few-updates-for-gradients")),
+    ],
+)
+def test_old_gradients(counts, count, expected):
+    assert said("old-gradients", [(updates(count, backward_calls=2, **counts), [])]) == expected
+
+
+def test_gradients_that_nobody_watched():
+    assert said("old-gradients", [(updates(20), [])]) == ("not_applicable", "gradients-not-watched")
