@@ -32,10 +32,15 @@ def doctor(
 
     Options stand before the script; what follows it is the script's own:
     labkit doctor --ranks 2 --steps 50 train.py --epochs 3
+
+    Under torchrun it joins the ranks that are there:
+    torchrun --nproc-per-node 4 -m labkit doctor train.py --epochs 3
     """
     from .. import __version__
-    from ..doctor.diagnosis import examine
+    from ..doctor.diagnosis import examine, examine_here
     from ..doctor.sarif import sarif as sarif_of
+    from ..errors import UsageError
+    from ..ranks.join import outer_place
     from ..view.diagnosis import page, print_diagnosis
 
     check_statuses(fail_on)
@@ -44,7 +49,15 @@ def doctor(
     for name, path in files.items():
         check_writable(path, name)
     folder = None if record is None else named_path(record)
-    seen = examine([script, *context.args], is_module=module, ranks=ranks, steps=steps, record=folder, deadline_s=deadline)
+    command, place = [script, *context.args], outer_place()
+    if place is None:
+        seen = examine(command, is_module=module, ranks=ranks, steps=steps, record=folder, deadline_s=deadline)
+    else:
+        if ranks is not None:
+            raise UsageError(f"torchrun started {place.world_size} ranks; leave --ranks {ranks} out")
+        seen = examine_here(command, place, is_module=module, steps=steps, record=folder)
+        if seen is None:
+            return  # rank 0 reports
     write_json(seen.report(), json)
     if "--sarif" in files:
         write_json(sarif_of(seen, __version__), str(files["--sarif"]))

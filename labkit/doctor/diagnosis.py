@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import xxhash
 
 from .. import __version__
 from ..detect.verdict import Verdict, Verdicts
 from ..errors import UsageError, shown
+from ..ranks.join import Place
 from ..ranks.load import LoadWatch
 from ..reading import Reading, reading_of
 from ..record.load import Load
 from ..record.roles import Role
 from ..record.schema import Origin, Provenance, Record
-from ..record.store import new_folder, read_record, read_run, write_record
+from ..record.store import new_folder, read_record, read_run, runs_folder, write_record
 from ..watch.machine import device_name
 from . import launch as launching
-from .launch import Ended, Launch, threads_of_a_rank
+from .launch import Ended, Launch, RankEnd, threads_of_a_rank
+from .rank import end_of, watched
 from .source import is_distributed
 
 
@@ -117,6 +122,52 @@ def examine(
     ended = launching.run(Launch(command, is_module, ranks, steps, own, deadline_s, still_s), start)
     seen = load.ended(wanted=ranks * threads_of_a_rank(ranks))
     return Diagnosis(tuple(command), ended, _kept(folder, Path(command[0]).name, ended, seen), by)
+
+
+OTHERS_S = 30.0
+"""How long rank 0 waits for the ends of the others' scripts, under an outer launcher."""
+
+
+def examine_here(
+    command: Sequence[str], place: Place, *, is_module: bool = False, steps: int | None = None, record: Path | None = None
+) -> Diagnosis | None:
+    """Run a script as the rank that this process is under torchrun. *Called on* every rank; all are on one machine.
+
+    Collectives: none; ranks leave their files in one folder, which rank 0 reads.
+
+    Returns:
+        The diagnosis on rank 0, once the others have ended or have had the time to; None on the others.
+
+    Raises:
+        As `examine`; and on each rank but 0 what its script raises.
+    """
+    _check(command, is_module, None, steps)
+    folder = record if record is not None else runs_folder() / f"doctor-{Path(command[0]).stem}-{_name_of_launch()}"
+    own = folder / str(Role.VARIANT)
+    own.mkdir(parents=True, exist_ok=True)
+    begin, load = time.monotonic(), LoadWatch()
+    try:
+        watched(own, list(command), steps=steps, module=is_module)
+    except Exception:
+        if place.rank:
+            raise
+        traceback.print_exc()  # and go on: what was seen until then is worth saying
+    if place.rank:
+        return None
+    until = time.monotonic() + OTHERS_S
+    ranks = range(place.world_size)
+    while time.monotonic() < until and any(end_of(own, rank) is None for rank in ranks):
+        time.sleep(0.05)
+    ends = [end_of(own, rank) or ("still", 1) for rank in ranks]
+    ended = Ended([RankEnd(rank, *end) for rank, end in enumerate(ends)], time.monotonic() - begin)
+    seen = load.ended(wanted=place.world_size * threads_of_a_rank(place.world_size))
+    return Diagnosis(tuple(command), ended, _kept(folder, Path(command[0]).name, ended, seen))
+
+
+def _name_of_launch() -> str:
+    """What all ranks of one launch know of it, and those of another do not."""
+    known = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID")]
+    return f"{xxhash.xxh3_64_hexdigest('|'.join(known).encode())}-{os.getppid()}"
 
 
 def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: int | None) -> None:

@@ -22,7 +22,7 @@ import psutil
 from ..ranks.backend import usable_cores
 from . import rank as rank_main
 from . import stands
-from .rank import END_FILE, STACK_FILE
+from .rank import STACK_FILE
 
 STILL_S = 90.0
 """A run that makes no step for so long stands still; before the first step it may take three times as long."""
@@ -219,9 +219,8 @@ class _Watched:
         for rank, process in enumerate(self.started):
             if rank in self.ends or process.poll() is None:
                 continue
-            file = self.launch.folder / END_FILE.format(rank=rank)
-            end = file.read_text() if file.exists() else "killed"
-            self.ends[rank] = RankEnd(rank, end, process.returncode)
+            ended = rank_main.end_of(self.launch.folder, rank)
+            self.ends[rank] = RankEnd(rank, ended[0] if ended else "killed", process.returncode)
 
     def _see_progress(self, now: float) -> None:
         sizes = tuple(

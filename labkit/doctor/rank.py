@@ -29,6 +29,21 @@ END_FILE, STACK_FILE = "end-{rank:05d}.txt", "stack-{rank:05d}.txt"
 def main(arguments: list[str]) -> int:
     """Run the script. Returns its exit code; exceptions are raised through, as Python shows them."""
     folder, steps, module, command = _parsed(arguments)
+    try:
+        return watched(folder, command, steps=steps, module=module)
+    finally:
+        _end_in_time(_code_of(folder))
+
+
+def watched(folder: Path, command: list[str], *, steps: int | None, module: bool) -> int:
+    """Run the script in this process, and write what it does into a folder.
+
+    Returns:
+        Its exit code.
+
+    Raises:
+        BaseException: whatever the script raises.
+    """
     rank = int(os.environ.get("RANK", "0"))
     stacks = (folder / STACK_FILE.format(rank=rank)).open("w")
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
@@ -42,14 +57,29 @@ def main(arguments: list[str]) -> int:
     except SystemExit as left:
         end, code = ("finished", 0) if left.code in (0, None) else ("exited", _as_code(left.code))
     except BaseException as error:
-        end = f"raised {type(error).__name__}"
+        end, code = f"raised {type(error).__name__}", 1
         raise
     finally:
         with contextlib.suppress(Exception):
             attached.close(finished=end in ("finished", "enough"))
-        (folder / END_FILE.format(rank=rank)).write_text(end)
-        _end_in_time(code)
+        aside = folder / f"{END_FILE.format(rank=rank)}.part"
+        aside.write_text(f"{end}\n{code}")
+        aside.replace(folder / END_FILE.format(rank=rank))
     return code
+
+
+def end_of(folder: Path, rank: int) -> tuple[str, int] | None:
+    """(how, exit code) of a rank whose script has ended; None while it has not."""
+    try:
+        end, code = (folder / END_FILE.format(rank=rank)).read_text().split("\n")
+        return end, int(code)
+    except (OSError, ValueError):
+        return None
+
+
+def _code_of(folder: Path) -> int:
+    ended = end_of(folder, int(os.environ.get("RANK", "0")))
+    return ended[1] if ended is not None else 1
 
 
 def _parsed(arguments: list[str]) -> tuple[Path, int | None, bool, list[str]]:
