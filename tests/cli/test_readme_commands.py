@@ -63,6 +63,7 @@ def test_every_labkit_command_of_the_readme_runs(tmp_path, script_has_run, small
     found = [command for command in commands() if not command.startswith(SLOW) and command != of_the_script()[0]]
     assert len(found) >= 7
     shutil.copytree(script_has_run / "my_run", tmp_path / "my_run")
+    shutil.copy(script_has_run / "my_script.py", tmp_path)
     for command in found:
         done = run(command, tmp_path)
         expected = 1 if "--fail-on found" in command else 0
