@@ -55,6 +55,11 @@ def is_timed(name: str) -> bool:
     return getattr(_module(name), "TIMED", False)
 
 
+def is_of_the_doctor(name: str) -> bool:
+    """Whether only a record of the doctor holds what a detector asks for; then no lab asks it."""
+    return getattr(_module(name), "OF_THE_DOCTOR", False)
+
+
 def ask(name: str, record: Record) -> Verdict:
     """A detector's answer on a record; what it advises suits whoever wrote it, a lab or a script.
 

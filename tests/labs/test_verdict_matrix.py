@@ -40,7 +40,8 @@ def test_each_variant_of_each_lab_has_a_row():
 
 
 def test_each_detector_is_asked_by_a_lab_and_one_that_answers_for_any_program_is_named_by_a_lab_that_asks_it():
-    assert {name for spec in labs.specs() for name in spec.detectors} == set(detect.names()) >= ANY_PROGRAM
+    of_labs = {name for name in detect.names() if not detect.is_of_the_doctor(name)}
+    assert {name for spec in labs.specs() for name in spec.detectors} == of_labs >= ANY_PROGRAM
     assert all(set(case.any_program) <= set(labs.spec(slug).detectors) for slug, case in MATRIX.items())
 
 

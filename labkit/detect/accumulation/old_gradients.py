@@ -13,6 +13,7 @@ from ..verdict import Verdict, answering
 
 NAME = "old-gradients"
 QUESTION = "Does each update use the gradients of its own batches alone?"
+OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 
 ENOUGH = 4

@@ -17,6 +17,7 @@ from .measures import Held, held
 
 NAME = "replicas-differ"
 QUESTION = "Do all ranks hold the same weights?"
+OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 
 

@@ -15,6 +15,7 @@ from ..verdict import Verdict, answering
 
 NAME = "untrained-parameters"
 QUESTION = "Does every parameter with a gradient reach an optimizer, and all ranks?"
+OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 
 ENOUGH_LOOKS = 2

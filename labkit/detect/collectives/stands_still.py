@@ -17,6 +17,7 @@ from ..verdict import Verdict, answering
 
 NAME = "stands-still"
 QUESTION = "Do all ranks come to the same collectives?"
+OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 
 

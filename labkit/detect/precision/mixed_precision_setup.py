@@ -14,6 +14,7 @@ from ..verdict import Verdict, answering
 
 NAME = "mixed-precision-setup"
 QUESTION = "Is mixed precision set up as its number format needs?"
+OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 
 ENOUGH = 2

@@ -15,6 +15,7 @@ from ..verdict import Verdict, answering
 
 NAME = "learning-rate-schedule"
 QUESTION = "Does the learning rate last as long as the run?"
+OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 
 REST, FEW = 0.1, 5
