@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ def shared_record(root: Path, lab: labkit.Lab, variant: str | None, how: dict[st
         if folder.exists():
             return read_record(folder)
         making = folder.with_suffix(f".{os.getpid()}")
+        shutil.rmtree(making, ignore_errors=True)  # of a run that failed
         lab.run(variant, **how, **watching, record_dir=making)
         making.rename(folder)
         return read_record(folder)

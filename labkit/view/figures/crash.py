@@ -64,7 +64,10 @@ def _draw_attempts(axis, run: Run) -> str:
         )
     zero = stepping[0].started_ns
     for attempt in stepping:
-        log = min((log for log in attempt.logs if log.steps), key=lambda log: len(log.steps))
+        begun = [log for log in attempt.logs if log.steps]
+        if not begun:
+            continue  # ended before any rank finished a step
+        log = min(begun, key=lambda log: len(log.steps))
         times = [(step.end_ns - zero) / 1e9 for step in log.steps]
         axis.plot(times, [step.step + 1 for step in log.steps], color=palette.BLUE, marker=".", markersize=4, linewidth=1)
     times = [((save.time_ns - zero) / 1e9, save.of_step) for save in saves(run)]

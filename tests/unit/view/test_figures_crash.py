@@ -112,3 +112,9 @@ def test_a_toys_milliseconds_stand_beside_failures_as_given_alone():
 
 def _written_in(event, seconds):
     return msgspec.structs.replace(event, fields={**event.fields, "write_s": seconds}) if event.name == "save" else event
+
+
+def test_an_attempt_that_ended_before_it_finished_a_step_draws_no_line():
+    tried = [Attempt(0, 13, saves=(5, 10)), Attempt(10, 10, found=10), Attempt(10, 20, found=10, killed=None)]
+    (axis,) = figure("crash-timeline")(crash_record(run_of_attempts(*tried))).figure.axes
+    assert [list(line.get_ydata()) for line in axis.lines] == [list(range(1, 14)), list(range(11, 21))]
