@@ -22,13 +22,16 @@ import psutil
 from ..ranks.backend import usable_cores
 from . import rank as rank_main
 from . import stands
-from .rank import STACK_FILE
+from .rank import LEAVING_FILE, STACK_FILE
 
 STILL_S = 90.0
 """A run that makes no step for so long stands still; before the first step it may take three times as long."""
 
 OTHERS_LEFT_S = 20.0
 """How long ranks are waited for when another one has ended: what they wait for may never come."""
+
+GOOD_ENDS = ("finished", "enough", "aborted in teardown")
+ABORTED = (-signal.SIGABRT, -signal.SIGSEGV)
 
 _POLL_S = 0.1
 _STACK_WAIT_S = 1.0
@@ -63,9 +66,9 @@ class RankEnd:
 
     Attributes:
         rank: which.
-        end: "finished", "enough" (the steps that were asked for), "raised NAME", "exited", "killed", or "still" where it
-            stood still and was ended.
-        code: exit code of its process; negative is a signal.
+        end: "finished", "enough" (the steps that were asked for), "raised NAME", "exited", "killed", "aborted in teardown",
+            or "still" where it stood still and was ended.
+        code: the script's exit code; negative is a signal. A process that dies once its script is over is not counted.
         stack: where each thread stood, for one that was ended; as faulthandler writes it.
     """
 
@@ -205,7 +208,7 @@ class _Watched:
             self._see_ends()
             if self.ends and first_left is None:
                 first_left = now
-            if any(one.end not in ("finished", "enough") or one.code for one in self.ends.values()):
+            if any(one.end not in GOOD_ENDS or one.code for one in self.ends.values()):
                 return self._closed(now, OTHERS_LEFT_S, first_left)
             self._see_progress(now)
             if self._stands_still(now, first_left):
@@ -219,8 +222,18 @@ class _Watched:
         for rank, process in enumerate(self.started):
             if rank in self.ends or process.poll() is None:
                 continue
-            ended = rank_main.end_of(self.launch.folder, rank)
-            self.ends[rank] = RankEnd(rank, ended[0] if ended else "killed", process.returncode)
+            self.ends[rank] = self._end(rank, process.returncode)
+
+    def _end(self, rank: int, code: int | None) -> RankEnd:
+        """How a rank ended. One that aborts in tearing its process group down has done its work: clean scripts do so now
+        and then where a DDP module outlives its group."""
+        folder = self.launch.folder
+        ended = rank_main.end_of(folder, rank)
+        if ended is not None:
+            return RankEnd(rank, *ended)
+        if code in ABORTED and (folder / LEAVING_FILE.format(rank=rank)).exists():
+            return RankEnd(rank, "aborted in teardown", 0)
+        return RankEnd(rank, "killed", code)
 
     def _see_progress(self, now: float) -> None:
         sizes = tuple(

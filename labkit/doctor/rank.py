@@ -23,7 +23,7 @@ from ..watch.outside.steps import EnoughSteps
 PATIENCE_S = 10.0
 """How long a process may take to end once its script has: torn down process groups hang now and then."""
 
-END_FILE, STACK_FILE = "end-{rank:05d}.txt", "stack-{rank:05d}.txt"
+END_FILE, STACK_FILE, LEAVING_FILE = "end-{rank:05d}.txt", "stack-{rank:05d}.txt", "leaving-{rank:05d}.txt"
 
 
 def main(arguments: list[str]) -> int:
@@ -48,7 +48,7 @@ def watched(folder: Path, command: list[str], *, steps: int | None, module: bool
     stacks = (folder / STACK_FILE.format(rank=rank)).open("w")
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
     probe = Probe(folder / f"rank-{rank:05d}.jsonl", device="cpu", backend="none")
-    attached = Attached(probe, steps)
+    attached = Attached(probe, steps, (folder / LEAVING_FILE.format(rank=rank)).touch)
     end, code = "finished", 0
     try:
         _run(command, module)

@@ -127,6 +127,13 @@ class Probe:
             raise RuntimeError(f"declare({', '.join(facts)}) came after the first step; call it before")
         self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **_plain("declare", facts)})
 
+    def runs_on(self, *, device: str, backend: str, threads: int) -> None:
+        """State where the program runs, as in `Head`, where that is known only now. Before the first step."""
+        if self._head_written:
+            raise RuntimeError("runs_on() came after the first step; call it before")
+        self._head = msgspec.structs.replace(self._head, device=device, backend=backend, threads=threads)
+        _check_head(self._head)
+
     def resume_at(self, step: int) -> None:
         """Number the next step `step`: a run that goes on from a checkpoint counts on, so that a record shows what it
         repeats."""

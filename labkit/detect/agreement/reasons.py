@@ -7,6 +7,12 @@ from ..catalogue import Reason
 REASONS = {
     # replicas-differ
     "one-rank-holds-one-model": Reason("one rank has nobody to differ from", "run with 2 ranks or more"),
+    "ranks-never-joined": Reason(
+        "{ranks} processes were started as ranks of one training, and none made a process group: each trains alone, on all "
+        "that it reads",
+        "call torch.distributed.init_process_group() with the variables of your launcher (RANK, WORLD_SIZE; srun sets "
+        "SLURM_PROCID and SLURM_NTASKS), and wrap the model in DistributedDataParallel; or start one process",
+    ),
     "no-weights-compared": Reason(
         "nobody looked at the weights of each rank while the program trained",
         "run the script under `labkit doctor`, which looks at them",

@@ -26,6 +26,10 @@ def detect(record: Record) -> Verdict:
     run = record.run
     if run.world_size == 1:
         return _answer("not_applicable", "one-rank-holds-one-model")
+    if run.fact("group_size") == 0:
+        where = str(run.fact("loop_where", "")) or None
+        waste = 1 - 1 / run.world_size
+        return _answer("found", "ranks-never-joined", where=where, waste=waste, ranks=run.world_size)
     looked = held(run)
     if not looked:
         return _answer("not_applicable", "no-weights-compared")

@@ -37,6 +37,7 @@ _TRAINING = {
     "rank_draws": Term(FLAG, "", "whether each rank draws random numbers of its own while it trains"),
     "meets": Term(FLAG, "", "whether ranks average their gradients each step"),
     "mtbf_s": Term(AMOUNT, "s", "mean time between failures"),
+    "group_size": Term(COUNT, "ranks", "in the default process group of the script; 0 where it made none"),
     "watched_by": Term(TEXT, "", "doctor, where labkit's doctor watched a script from outside"),
     "watches_updates": Term(FLAG, "", "whether every update of weights is counted"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ...record.probe import Probe
@@ -14,6 +15,7 @@ from .passes import Passes
 from .patches import Patches
 from .precision import Precision
 from .replicas import Replicas
+from .saves import Saves
 from .schedules import Schedules
 from .steps import Batch, Steps
 from .wrappers import Wrappers
@@ -28,9 +30,10 @@ class Attached:
     Args:
         probe: this rank's.
         steps: of the optimizer after which the script is ended; None lets it run.
+        leaving: called as the script tears its process groups down.
     """
 
-    def __init__(self, probe: Probe, steps: int | None = None) -> None:
+    def __init__(self, probe: Probe, steps: int | None = None, leaving: Callable[[], None] = lambda: None) -> None:
         self.probe = probe
         probe.hold()
         self.steps = Steps(probe, steps)
@@ -41,10 +44,11 @@ class Attached:
         self.parameters = Parameters(probe, lambda: self.replicas.models)
         self.precision = Precision(probe, self.passes.scaler_asked)
         self.schedules = Schedules(probe)
+        self.saves = Saves(probe)
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
-        self.collectives = Collectives(probe, probe.path.with_suffix(LAST_CALL))
+        self.collectives = Collectives(probe, probe.path.with_suffix(LAST_CALL), leaving)
         self.steps.before_first = self._declare
         for watcher in (
             self.loaders,
@@ -55,6 +59,7 @@ class Attached:
             self.parameters,
             self.precision,
             self.schedules,
+            self.saves,
         ):
             watcher.attach(self.patches)
 
@@ -62,6 +67,7 @@ class Attached:
         """State what is known of the script when its first update is made."""
         probe = self.probe
         probe.declare(watched_by="doctor")
+        self._place(probe)
         if first is not None:
             probe.declare(batch_size=len(first.digests))
             probe.declare(loader_where=self.loaders.where.get(first.of.loader, ""))
@@ -69,6 +75,17 @@ class Attached:
                 probe.declare(dataset_size=first.of.size)
         probe.declare(loop_where=self.passes.where_backward)
         probe.declare(optimizer_where=self.parameters.where)
+
+    def _place(self, probe: Probe) -> None:
+        """State where the script runs, and how many ranks its process group has."""
+        import torch
+        import torch.distributed as dist
+
+        devices = [str(p.device) for model in self.replicas.models for p in model.parameters()]
+        met = dist.is_available() and dist.is_initialized()
+        backend = str(dist.get_backend()) if met else "none"
+        probe.runs_on(device=next(iter(devices), "cpu"), backend=backend, threads=torch.get_num_threads())
+        probe.declare(group_size=dist.get_world_size() if met else 0)
 
     def _updated(self, optimizer: Any, update: int) -> None:
         self.precision.updating(optimizer)

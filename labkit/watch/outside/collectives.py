@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,11 @@ class Collectives:
     Args:
         probe: this rank's.
         board: the file for the last call.
+        leaving: called as the script tears its process groups down.
     """
 
-    def __init__(self, probe: Probe, board: Path) -> None:
-        self._probe = probe
+    def __init__(self, probe: Probe, board: Path, leaving: Callable[[], None]) -> None:
+        self._probe, self._leaving = probe, leaving
         self.number = 0
         with board.open("wb+") as file:
             file.truncate(LINE_BYTES)
@@ -71,17 +73,21 @@ class Collectives:
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
         import torch.distributed as dist
-        from torch.distributed import distributed_c10d
 
         if not dist.is_available():
             return
         for name in OPERATIONS:
-            original = getattr(distributed_c10d, name, None)
-            if original is None:
-                continue
-            patches.wrap(distributed_c10d, name, self._around(name))
-            if getattr(dist, name, None) is original:
-                patches.put(dist, name, getattr(distributed_c10d, name))
+            _wrap(patches, name, self._around(name))
+        leaving = patches.noting(self._leaving)
+
+        def around(original):
+            def destroy_process_group(*args, **kwargs):
+                leaving()
+                return original(*args, **kwargs)
+
+            return destroy_process_group
+
+        _wrap(patches, "destroy_process_group", around)
 
     def _around(self, name: str) -> Any:
         watch = self
@@ -118,3 +124,15 @@ class Collectives:
 
     def _write(self, said: str) -> None:
         self._board[:] = said.encode()[:LINE_BYTES].ljust(LINE_BYTES, b"\0")
+
+
+def _wrap(patches: Patches, name: str, around: Any) -> None:
+    """Wrap a function under both names that it has."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    original = getattr(distributed_c10d, name, None)
+    if original is not None:
+        patches.wrap(distributed_c10d, name, around)
+        if getattr(dist, name, None) is original:
+            patches.put(dist, name, getattr(distributed_c10d, name))
