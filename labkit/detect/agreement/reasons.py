@@ -19,6 +19,7 @@ REASONS = {
     ),
     "ranks-hold-parts": Reason(
         "ranks hold different parts of a model, which need not be equal: by name, shape or kind of their parameters",
+        "nothing, if the model is split on purpose; else build the same model on every rank",
     ),
     "weights-equal": Reason("all ranks held the same weights, to the bit, after each update that was compared"),
     "weights-meet-again": Reason(

@@ -6,7 +6,10 @@ from ..catalogue import Reason
 
 REASONS = {
     # checkpoint-files
-    "nothing-saved-with-torch-save": Reason("the script saved nothing with torch.save while it was watched"),
+    "nothing-saved-with-torch-save": Reason(
+        "the script saved nothing with torch.save while it was watched",
+        "run the script under `labkit doctor` for so many steps that it saves",
+    ),
     "ranks-save-to-one-path": Reason(
         "{ranks:all rank/ranks} save to the same file: what one writes, another tears",
         "save on rank 0 alone (dist.get_rank() == 0, not local_rank == 0 of each node), or give each rank a file of its own",

@@ -14,7 +14,7 @@ from ...record.schema import Record, Run
 from ..catalogue import said
 from ..under_load import uneven
 from ..verdict import Verdict, answering
-from .measures import ENOUGH, Sharing, judged_steps, most_inside, serial_share, share_alone, sharing, speed_up
+from .measures import ENOUGH, Sharing, counted, judged_steps, most_inside, serial_share, share_alone, sharing, speed_up
 
 NAME = "cross-process-lock"
 QUESTION = "Do the ranks get their data one after the other?"
@@ -47,6 +47,8 @@ def detect(record: Record) -> Verdict:
     beside = shared.slowdown * doubt <= NOT_SLOWER or shared.at_once / doubt >= min(2.0, 0.75 * run.world_size)
     if beside or shared.alone_s < 0.001:
         return _answer("clear", "ranks-fetch-beside-each-other", evidence)
+    if counted(run, "store_bytes"):  # one link serves requests in turn too, where other programs hold a rank up
+        return _answer("inconclusive", "store-serves-in-turn", evidence)
     if shared.slowdown / doubt >= SLOWER and shared.at_once <= ONE and shared.apart >= APART:
         return _in_turn(run, shared, gain, evidence)
     if shared.slowdown >= SLOWER and shared.apart < (APART + 1 / run.world_size) / 2:  # 1/W where all end together

@@ -26,6 +26,11 @@ STARVED_INPUT = {
         "{limit:.0%}",
         _QUIET,
     ),
+    "wait-too-short-to-blame": Reason(
+        "a rank waits {wait_ms:.3g} ms for a batch, {share:.0%} of its step: so little may be the pass of a batch from a "
+        "worker, or one turn of another program",
+        "run it on the model and the machine that you train on; larger steps show whether data hold them up",
+    ),
     "loader-hindered": Reason(
         "waiting takes {share:.0%} of a step, and other programs take cores from whatever prepares the data", _QUIET
     ),
@@ -81,6 +86,11 @@ CROSS_PROCESS_LOCK = {
     "work-of-all-ranks": Reason(": {ranks} ranks do {gain:.2f} times the work of one"),
     "fetches-share-equally": Reason(
         "fetches take longer beside each other, but end together: something is shared by equal parts, not in turn"
+    ),
+    "store-serves-in-turn": Reason(
+        "fetches take longer beside those of other ranks, and all come from one store over one link, which serves requests "
+        "in turn as well: a lock cannot be told from it",
+        "read from a local copy, and look whether fetches still come one after the other",
     ),
     "in-turn-or-equally": Reason(
         "fetches take longer beside each other, and noise hides whether ranks fetch in turn or share something by equal "

@@ -11,6 +11,7 @@ from ...record.quantity import Quantity
 from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..catalogue import Said, said
+from ..spread import FLOOR_S
 from ..under_load import hindered, is_heavy
 from ..verdict import Verdict, answering
 from .measures import ENOUGH, Waits, counted, judged_steps, mean_waits, sharing, times_faster, waits
@@ -68,6 +69,8 @@ def _unsure(run: Run, wait: Waits, gain: float | None, evidence: dict[str, Quant
     if wait.share <= LIMIT or _over(wait) < NEARLY_ALL:
         low, high = min(wait.blocks), max(wait.blocks)
         return _answer("inconclusive", "waiting-varies", evidence, low=low, high=high, limit=LIMIT)
+    if gain is None and wait.seconds < FLOOR_S:  # what a worker's pass of a batch takes, or a turn of the scheduler
+        return _answer("inconclusive", "wait-too-short-to-blame", evidence, wait_ms=wait.seconds * 1e3, share=wait.share)
     if is_heavy(run):  # workers of the loader are hindered without bound, whatever part of a step the wait is
         return _answer("inconclusive", "loader-hindered", evidence, share=wait.share)
     if gain is not None and gain < DUMMY_GAIN:

@@ -25,7 +25,7 @@ REASONS = {
         "{scale:,.0f}: they were clipped before the scale was taken out",
         "call scaler.unscale_(optimizer) after backward and before clip_grad_norm_",
     ),
-    "nothing-is-clipped": Reason("the program clips no gradients"),
+    "nothing-is-clipped": Reason("the program clips no gradients", "run it as you train, with clipping where you use it"),
     "clipped-before-unscale-was-called": Reason(
         "gradients were clipped {clips:plural time/times} while they still carried the scaler's scale: their norm is a "
         "thousandth of the one that was asked for, or less",
@@ -205,7 +205,9 @@ REASONS = {
     "use-of-precision-not-watched": Reason(
         "nobody watched what the program uses of mixed precision", "run the script under `labkit doctor`, which watches it"
     ),
-    "no-mixed-precision-used": Reason("neither autocast nor a scaler is used"),
+    "no-mixed-precision-used": Reason(
+        "neither autocast nor a scaler is used", "run it as you train, with autocast where you use it"
+    ),
     "mixed-precision-as-it-should-be": Reason("fp16 is used with a scaler, other formats without, and autocast is closed"),
     "autocast-stays-open": Reason(
         "autocast was open at {updates:plural update/updates} of fp32 weights: it keeps the casts that it made of them, and "
