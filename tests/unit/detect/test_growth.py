@@ -4,8 +4,8 @@ Calls are counted, not seconds: the same on every machine.
 """
 
 import contextlib
-import gc
 import functools
+import gc
 import itertools
 import sys
 from collections.abc import Callable
@@ -74,7 +74,6 @@ def calls(ask: Callable[[Record], object], **shape: int) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    gc.collect()
     gc.disable()  # what a collection calls is no part of the question
     sys.setprofile(counting)
     try:

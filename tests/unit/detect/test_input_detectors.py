@@ -28,6 +28,8 @@ def noisy(low, high, compute_ms, *, steps=40, seed=0, **how):
     [
         (steady(30, 10), {"dummy": steady(0.05, 10)}, "found", "ranks-wait-for-data", {"wait_ms": 30, "compute_ms": 10}),
         (steady(5, 20), {}, "found", "ranks-wait-for-data", {"wait_ms": 5, "compute_ms": 20}),
+        (steady(2, 3), {}, "inconclusive", "wait-too-short-to-blame", {"wait_ms": 2, "share": 0.4}),
+        (steady(2, 3), {"dummy": steady(0.05, 3)}, "found", "ranks-wait-for-data", {"wait_ms": 2}),
         (steady(1.5, 20), {}, "clear", "little-waiting", {"share": 1.5 / 21.5}),
         (steady(0.5, 0.5), {}, "clear", "batch-is-there", {"wait_ms": 0.5}),
         (noisy(0.5, 6, 20), {}, "inconclusive", "waiting-varies", {"limit": 0.1}),
@@ -114,6 +116,11 @@ def test_fetches_that_come_one_after_the_other_are_found_whatever_the_number_of_
     (note,) = verdict.notes
     assert note.key == "work-of-all-ranks" and note.numbers["ranks"] == ranks
     assert f"times as long as alone: {ranks} ranks do " in verdict.cause
+
+
+def test_ranks_that_read_one_store_are_not_said_to_fetch_under_a_lock():
+    verdict = cross_process_lock.detect(record(queue(20, 10, 4, store_bytes=100), alone=steady(20, 10, role="alone")))
+    assert (verdict.status, verdict.reason) == ("inconclusive", "store-serves-in-turn")
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 8])
