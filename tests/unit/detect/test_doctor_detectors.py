@@ -227,3 +227,34 @@ def test_old_gradients(counts, count, expected):
 
 def test_gradients_that_nobody_watched():
     assert said("old-gradients", [(updates(20), [])]) == ("not_applicable", "gradients-not-watched")
+
+
+# checkpoint-files
+
+
+def saved(path="a.pt", **fields):
+    whole = {"optimizer": True, "scheduler": True, "scaler": True, "has_scheduler": True, "has_scaler": True}
+    return Event("torch_save", 1, 0, {"path": path, "over": False, "where": "a.py:8", **whole, **fields})
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([[saved()], []], ("clear", "checkpoints-are-whole")),
+        ([[saved("0.pt")], [saved("1.pt")]], ("clear", "checkpoints-are-whole")),
+        ([[saved()], [saved()]], ("found", "ranks-save-to-one-path")),
+        ([[saved(scheduler=False)], []], ("found", "scheduler-not-saved")),
+        ([[saved(scaler=False)], []], ("found", "scaler-not-saved")),
+        ([[saved(scheduler=False, has_scheduler=False)], []], ("clear", "checkpoints-are-whole")),
+        ([[saved(optimizer=False, scheduler=False, over=True)], []], ("clear", "checkpoints-are-whole")),  # weights alone
+        ([[saved(), saved(over=True)], []], ("found", "written-over-the-last-one")),
+        ([[], []], ("not_applicable", "nothing-saved-with-torch-save")),
+    ],
+)
+def test_checkpoints(ranks, expected):
+    assert said("checkpoint-files", [(updates(2), events) for events in ranks]) == expected
+
+
+def test_ranks_that_made_no_process_group():
+    assert said("replicas-differ", replicas("abc", "abc"), group_size=0) == ("found", "ranks-never-joined")
+    assert said("replicas-differ", replicas("abc", "abc"), group_size=2)[0] == "clear"
