@@ -6,6 +6,7 @@ The hook does what DDP does without one: it divides by the number of ranks, with
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class BucketHook:
     cannot be: DDP takes one hook only.
 
     Args:
-        ddp: the wrapped module; it is not kept alive by its hook.
+        ddp: the wrapped module; neither it nor its process group is kept alive by its hook.
         ready: called with each bucket as its gradients are computed here, and with these: flat, in DDP's own memory.
         reduced: called with it when its all-reduce has ended; on another thread than the program's.
         registered: called with the name of a hook that the script registers later.
@@ -73,7 +74,9 @@ class BucketHook:
         one_by_one: bool = False,
     ) -> None:
         self._ready, self._reduced, self._registered, self._kept = ready, reduced, registered, kept
-        self._group, self._one_by_one = ddp.process_group, one_by_one
+        # only weakly: what is done when an all-reduce ends is let go on the group's own thread, and a group whose last
+        # holder that is would wait there for this very thread to end, which aborts the process
+        self._ddp, self._one_by_one = weakref.ref(ddp), one_by_one
         self._own: Callable[[Any], torch.futures.Future] | None = None
         self.seen = self._register(ddp)
 
@@ -133,12 +136,14 @@ class BucketHook:
         return self._all_reduce(bucket.buffer())
 
     def _all_reduce(self, gradients: torch.Tensor) -> torch.futures.Future:
-        size = dist.get_world_size(self._group)
+        ddp = self._ddp()
+        assert ddp is not None  # it calls its hook
+        size = dist.get_world_size(ddp.process_group)
         if self._kept():
             gradients.div_(size)
         else:
             gradients.mul_(1.0 / size)
-        work = dist.all_reduce(gradients, group=self._group, async_op=True)
+        work = dist.all_reduce(gradients, group=ddp.process_group, async_op=True)
         assert work is not None  # asynchronous
         return work.get_future()
 

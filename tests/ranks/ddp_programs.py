@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import time
+from types import ModuleType
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from labkit.record.batches import digest_tensors
 from labkit.watch.ddp import watch_ddp
+from labkit.watch.reductions import watch_reductions
 
 MIB = 2**20
 
@@ -155,3 +159,27 @@ def survives_an_error_in_backward(context):
     fresh(torch.randn(4, 8)).sum().backward()
     watch.close()
     again.close()
+
+
+def reaches_its_group(context):
+    """Whether what watches a module holds on to its process group: (watch_reductions, watch_ddp), then a list that does."""
+    module, other = DDP(_net()), DDP(_net(1))
+    hook, watch = watch_reductions(module, context.probe), watch_ddp(other, context.probe)
+    for ddp in (module, other):
+        _train(context, ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), steps=2)
+    watch.close()
+    return _reaches_a_group(hook), _reaches_a_group(watch), _reaches_a_group([[module.process_group]])
+
+
+def _reaches_a_group(start):
+    seen, todo = set(), [start]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dist.ProcessGroup):
+            return True
+        is_module = isinstance(one, ModuleType) or (isinstance(one, dict) and "__name__" in one)
+        if id(one) in seen or is_module or isinstance(one, type):
+            continue
+        seen.add(id(one))
+        todo += gc.get_referents(one)
+    return False

@@ -34,6 +34,12 @@ def test_watching_changes_no_bit_of_the_weights(folder, ranks):
             assert len({weights for *of, weights in of_rank if tuple(of) == way}) == 1, way
 
 
+def test_what_watches_a_module_does_not_hold_its_process_group(folder):
+    """Its callbacks are let go on the group's own thread: were one the last to hold the group, the process would abort."""
+    values, _ = watched(folder, programs.reaches_its_group)
+    assert values[0] == values[1] == (False, False, True)
+
+
 def test_a_script_without_a_probe_gets_its_steps_from_its_optimizer(folder):
     (seen, _), record = watched(folder, programs.a_users_script)
     assert seen == "yes"
