@@ -30,7 +30,7 @@ STILL_S = 90.0
 OTHERS_LEFT_S = 20.0
 """How long ranks are waited for when another one has ended: what they wait for may never come."""
 
-GOOD_ENDS = ("finished", "enough", "aborted in teardown")
+GOOD_ENDS = ("finished", "enough", "aborted in teardown", "hung in teardown")
 ABORTED = (-signal.SIGABRT, -signal.SIGSEGV)
 
 _POLL_S = 0.1
@@ -67,7 +67,7 @@ class RankEnd:
     Attributes:
         rank: which.
         end: "finished", "enough" (the steps that were asked for), "raised NAME", "exited", "killed", "aborted in teardown",
-            or "still" where it stood still and was ended.
+            "hung in teardown", or "still" where it stood still and was ended.
         code: the script's exit code; negative is a signal. A process that dies once its script is over is not counted.
         stack: where each thread stood, for one that was ended; as faulthandler writes it.
     """
@@ -227,11 +227,10 @@ class _Watched:
     def _end(self, rank: int, code: int | None) -> RankEnd:
         """How a rank ended. One that aborts in tearing its process group down has done its work: clean scripts do so now
         and then where a DDP module outlives its group."""
-        folder = self.launch.folder
-        ended = rank_main.end_of(folder, rank)
+        ended = rank_main.end_of(self.launch.folder, rank)
         if ended is not None:
             return RankEnd(rank, *ended)
-        if code in ABORTED and (folder / LEAVING_FILE.format(rank=rank)).exists():
+        if code in ABORTED and self._is_leaving(rank):
             return RankEnd(rank, "aborted in teardown", 0)
         return RankEnd(rank, "killed", code)
 
@@ -268,12 +267,21 @@ class _Watched:
         return Ended(self._sorted(), time.monotonic() - self.begin)
 
     def _still(self, now: float, stopped: bool = False) -> Ended:
+        leaving = [self._is_leaving(rank) for rank in self._left()]
         self._dump("still")
-        return Ended(self._sorted(), now - self.begin, stood_still=not stopped, stopped=stopped)
+        # a clean script hangs now and then as it tears its process group down: it has done its work
+        return Ended(self._sorted(), now - self.begin, stood_still=not stopped and not all(leaving), stopped=stopped)
+
+    def _left(self) -> list[int]:
+        return [rank for rank in range(len(self.started)) if rank not in self.ends]
+
+    def _is_leaving(self, rank: int) -> bool:
+        """Whether a rank's script has begun to tear its process groups down."""
+        return (self.launch.folder / LEAVING_FILE.format(rank=rank)).exists()
 
     def _dump(self, end: str) -> None:
         """Take the stack of each rank that is left, then end it."""
-        left = [rank for rank in range(len(self.started)) if rank not in self.ends]
+        left = self._left()
         for rank in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.started[rank].pid, signal.SIGUSR1)
@@ -283,6 +291,9 @@ class _Watched:
             _end(self.started[rank])
             stack = self.launch.folder / STACK_FILE.format(rank=rank)
             said = stack.read_text(errors="replace") if stack.exists() else ""
+            if self._is_leaving(rank) and "destroy_process_group" in said:
+                self.ends[rank] = RankEnd(rank, "hung in teardown", 0, said)
+                continue
             self.ends[rank] = RankEnd(rank, end, self.started[rank].returncode, said)
             if end == "still":
                 stands.note(self.launch.folder, rank, len(self.started), said)

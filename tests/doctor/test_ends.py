@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import warm
 
+from labkit.doctor import launch
 from labkit.doctor.diagnosis import examine
 from labkit.errors import UsageError
 
@@ -37,13 +38,15 @@ def diagnose(tmp_path, monkeypatch):
 
     def of(text: str, *arguments: str, **how):
         Path("script.py").write_text(textwrap.dedent(text))
-        return examine(["script.py", *arguments], start=warm.start, record=tmp_path / "record", deadline_s=90, **how)
+        how = {"start": warm.start, "record": tmp_path / "record", "deadline_s": 90, **how}
+        return examine(["script.py", *arguments], **how)
 
     return of
 
 
 def test_a_script_that_raises_ends_with_its_own_traceback_and_code(diagnose, capfd):
-    seen = diagnose(TRAINS.format(steps=5, then="if step == 3: raise RuntimeError('mine')"), ranks=1)
+    text = TRAINS.format(steps=5, then="if step == 3: raise RuntimeError('mine')")
+    seen = diagnose(text, ranks=1, start=launch.start)  # whose output is this process's
     assert [(one.end, one.code) for one in seen.ended.ranks] == [("raised RuntimeError", 1)]
     assert "RuntimeError: mine" in capfd.readouterr().err
     assert seen.ended.code == 1 and seen.trained

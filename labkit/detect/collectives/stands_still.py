@@ -58,7 +58,7 @@ def stands(run: Run) -> list[Stand]:
         events = [event for event in log.events if event.name == "stood_still"]
         if events:
             found.append(_stand(log.head.rank, events[-1].fields))
-        elif log.finished:
+        else:  # it came to its end, was killed, or left
             found.append(Stand(log.head.rank, True, "", "", False, 0))
     return found if any(not stand.ended for stand in found) else []
 

@@ -79,23 +79,37 @@ class Loaders:
             number = self._numbers[loader] = len(self._numbers)
             self.where[number] = called_from(3)
         at = self._passes[number] = self._passes.get(number, -1) + 1
-        return Pass(number, at, _size(loader.dataset))
+        return Pass(number, at, _size(loader))
 
     def _given(self, iterator: Any, data: Any, start: int, end: int) -> None:
         index = iterator._labkit_asked.popleft() if iterator._labkit_asked else None
         self._steps.fetched(iterator._labkit_pass, data, _ids(iterator, index), start, end)
 
 
-def _size(dataset: Any) -> int | None:
-    """Samples of all the data that a loader reads a part of, where a Subset or a sampler parts them."""
+def _size(loader: Any) -> int | None:
+    """Samples of the data that all ranks together are to read; None where that cannot be told.
+
+    A Subset that several ranks read without a sampler that knows of ranks may be the part of one of them, or of all.
+    """
     from torch.utils.data import Subset
 
-    while isinstance(dataset, Subset):
-        dataset = dataset.dataset
+    if isinstance(loader.dataset, Subset) and _ranks() > 1 and not _knows_ranks(loader):
+        return None
     try:
-        return len(dataset)
+        return len(loader.dataset)
     except TypeError:
         return None
+
+
+def _knows_ranks(loader: Any) -> bool:
+    samplers = [loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None)]
+    return any(hasattr(sampler, "num_replicas") for sampler in samplers)
+
+
+def _ranks() -> int:
+    import torch.distributed as dist
+
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def _ids(iterator: Any, index: Any) -> list[int] | None:
