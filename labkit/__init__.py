@@ -37,9 +37,12 @@ _PUBLIC = {
     "UsageError": "labkit.errors",
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]
+_MODULES = ("doctor",)
+
+__all__ = ["__version__", *_MODULES, *sorted(_PUBLIC)]
 
 if TYPE_CHECKING:
+    from . import doctor
     from .bench import labs_here
     from .detect.verdict import Verdict
     from .errors import LabkitError, OutOfMemory, RankFailed, RankLeftEarly, RankTimeout, RunStopped, UsageError
@@ -61,6 +64,8 @@ def __getattr__(name: str):
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
         globals()[name] = value
         return value
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'labkit' has no attribute {name!r}; public names: {', '.join(__all__)}")
 
 

@@ -24,6 +24,7 @@ from ..record.load import Load
 from ..record.roles import Role
 from ..record.schema import Origin, Provenance, Record
 from ..record.store import new_folder, read_record, read_run, runs_folder, write_record
+from ..showing import as_html
 from ..watch.machine import device_name
 from . import launch as launching
 from .launch import Ended, Launch, RankEnd, threads_of_a_rank
@@ -31,7 +32,7 @@ from .rank import end_of, watched
 from .source import is_distributed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """A script that was examined.
 
@@ -54,6 +55,13 @@ class Diagnosis:
         if self.reading is None:
             return Verdicts(())
         return Verdicts(sorted(self.reading.verdicts, key=_order))
+
+    _repr_html_ = as_html
+
+    def __repr__(self) -> str:
+        said = [str(verdict) for verdict in self.verdicts if verdict.status in ("found", "inconclusive")]
+        clear = ", ".join(verdict.detector for verdict in self.verdicts if verdict.status == "clear")
+        return "\n".join([*said, f"clear: {clear}"])
 
     @property
     def found(self) -> list[Verdict]:
@@ -121,7 +129,7 @@ def examine(
     load = LoadWatch()
     ended = launching.run(Launch(command, is_module, ranks, steps, own, deadline_s, still_s), start)
     seen = load.ended(wanted=ranks * threads_of_a_rank(ranks))
-    return Diagnosis(tuple(command), ended, _kept(folder, Path(command[0]).name, ended, seen), by)
+    return Diagnosis(tuple(command), ended, kept(folder, Path(command[0]).name, ended, seen), by)
 
 
 OTHERS_S = 30.0
@@ -161,7 +169,7 @@ def examine_here(
     ends = [end_of(own, rank) or ("still", 1) for rank in ranks]
     ended = Ended([RankEnd(rank, *end) for rank, end in enumerate(ends)], time.monotonic() - begin)
     seen = load.ended(wanted=place.world_size * threads_of_a_rank(place.world_size))
-    return Diagnosis(tuple(command), ended, _kept(folder, Path(command[0]).name, ended, seen))
+    return Diagnosis(tuple(command), ended, kept(folder, Path(command[0]).name, ended, seen))
 
 
 def _name_of_launch() -> str:
@@ -183,7 +191,7 @@ def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: in
             raise UsageError(f"{name} must be 1 or more; given {value}")
 
 
-def _kept(folder: Path, name: str, ended: Ended, load: Load | None) -> Reading | None:
+def kept(folder: Path, name: str, ended: Ended, load: Load | None) -> Reading | None:
     """The record that the ranks left, complete; None where some rank did nothing that is watched."""
     own = folder / str(Role.VARIANT)
     files = [own / f"rank-{one.rank:05d}.jsonl" for one in ended.ranks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..detect.verdict import Verdict, Verdicts
+from ..doctor.diagnosis import Diagnosis
 from ..labs.spec import LabSpec
 from ..record.baseline import Baseline
 from ..record.schema import Record
@@ -10,12 +11,14 @@ from ..record.table import Table
 from ..results import CheckResult, Comparison, Diff, LabsHere
 from ..showing import look
 from .cards import check_card, comparison_card, diff_card, lab_card, record_card, verdict_card, verdicts_card
+from .diagnosis import diagnosis_card
 from .survey import baseline_card, labs_here_card
 from .tables import table_card
 
 look.register(Baseline, baseline_card)
 look.register(CheckResult, check_card)
 look.register(Comparison, comparison_card)
+look.register(Diagnosis, diagnosis_card)
 look.register(Diff, diff_card)
 look.register(LabSpec, lab_card)
 look.register(LabsHere, labs_here_card)
