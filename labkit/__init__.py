@@ -37,9 +37,7 @@ _PUBLIC = {
     "UsageError": "labkit.errors",
 }
 
-_MODULES = ("doctor",)
-
-__all__ = ["__version__", *_MODULES, *sorted(_PUBLIC)]
+__all__ = ["__version__", "doctor", *sorted(_PUBLIC)]
 
 if TYPE_CHECKING:
     from . import doctor
@@ -64,8 +62,8 @@ def __getattr__(name: str):
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
         globals()[name] = value
         return value
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+    if name == "doctor":
+        return importlib.import_module("labkit.doctor")
     raise AttributeError(f"module 'labkit' has no attribute {name!r}; public names: {', '.join(__all__)}")
 
 
