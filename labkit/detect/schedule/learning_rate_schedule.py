@@ -1,8 +1,8 @@
 """Does the learning rate follow its schedule to the end of the run?
 
 A schedule counts its own steps. Where it is stepped W or K times an update (once a rank, once a micro-batch), it is through
-long before the run is, and the rest of the run changes nothing. No error is raised; the loss is flat, as at the end of any
-training.
+long before the run is, and the rest of the run changes nothing. Stepped once an epoch where it was made for updates, it
+hardly begins. No error is raised; the loss is flat, as at the end of any training.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
+from .calls import of_calls, of_metric
 
 NAME = "learning-rate-schedule"
 QUESTION = "Does the learning rate last as long as the run?"
@@ -20,6 +21,12 @@ _answer = answering(NAME, QUESTION)
 
 REST, FEW = 0.1, 5
 """Share of the run, and updates, at the end for which a rate of 0 is no matter of where the last step falls."""
+
+BEGIN = 0.05
+"""Share of the run at its begin for which a rate of 0 is no matter of the first step of a warm-up."""
+
+NOTHING = 1e-4
+"""Of its largest value, below which a learning rate does as little as 0."""
 
 ENOUGH = 5
 """Updates before anything is said."""
@@ -47,21 +54,38 @@ def detect(record: Record) -> Verdict:
         return _answer("found", "learning-rate-differs-between-ranks", evidence, where=where, update=at)
     if len(rates[0]) < ENOUGH:
         return _answer("inconclusive", "too-few-learning-rates", evidence, updates=len(rates[0]))
-    return _of_end(rates[0], where, evidence)
+    return (
+        _of_ends(rates[0], where, evidence)
+        or of_metric(run, where, evidence, _answer)
+        or of_calls(run, where, evidence, _answer)
+        or _answer("clear", "learning-rate-without-a-schedule" if where is None else "schedule-lasts", evidence)
+    )
 
 
-def _of_end(rates: np.ndarray, where: str | None, evidence: dict[str, Quantity]) -> Verdict:
+def _of_ends(rates: np.ndarray, where: str | None, evidence: dict[str, Quantity]) -> Verdict | None:
+    """Where the rate is 0, or next to it, for a part of the run at its end or its begin."""
     moving = np.flatnonzero(rates > 0)
-    still = len(rates) - 1 - int(moving[-1]) if len(moving) else len(rates)
-    if len(moving) and still >= max(FEW, REST * len(rates)):
-        per = float(evidence["scheduler_steps"].value)
-        share = still / len(rates)
+    if not len(moving):
+        return None
+    per, updates = float(evidence["scheduler_steps"].value), len(rates)
+    still, enough = updates - 1 - int(moving[-1]), max(FEW, REST * updates)
+    if still >= enough:
+        share = still / updates
         return _answer(
-            "found", "schedule-ends-early", evidence, where=where, waste=share, share=share, per=per, updates=len(rates)
+            "found", "schedule-ends-early", evidence, where=where, waste=share, share=share, per=per, updates=updates
         )
-    if where is None:
-        return _answer("clear", "learning-rate-without-a-schedule", evidence)
-    return _answer("clear", "schedule-lasts", evidence)
+    first = int(moving[0])
+    if first >= max(FEW, BEGIN * updates):
+        share = first / updates
+        return _answer("found", "learning-rate-zero-at-first", evidence, where=where, waste=share, first=first, share=share)
+    working = np.flatnonzero(rates > NOTHING * rates.max())
+    tiny = updates - 1 - int(working[-1])
+    if tiny >= enough and per >= 0.9:
+        share = tiny / updates
+        return _answer(
+            "found", "schedule-decays-to-nothing", evidence, where=where, waste=share, share=share, per=per, updates=updates
+        )
+    return None
 
 
 def _rates(run: Run, rank: int) -> np.ndarray:

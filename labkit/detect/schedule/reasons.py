@@ -24,6 +24,49 @@ REASONS = {
         "step the scheduler once after each optimizer.step(), not once a micro-batch or a rank; or give it as many steps as "
         "it is stepped",
     ),
+    "learning-rate-zero-at-first": Reason(
+        "the learning rate is 0 for the first {first:plural update/updates}, {share:.0%} of the run: nothing is learned "
+        "in them",
+        "begin the warm-up above 0, as in (step + 1) / warm_up; a warm-up that is stepped once an epoch spends a whole "
+        "epoch at its first value",
+    ),
+    "schedule-decays-to-nothing": Reason(
+        "the learning rate is below 1/10,000 of its largest value for the last {share:.0%} of {updates:plural "
+        "update/updates}: the scheduler is stepped {per:.3g} times an update, and decays too soon",
+        "step a schedule that is made for epochs once an epoch, after its last batch; or give it lengths in updates",
+    ),
+    "scheduler-stepped-too-often": Reason(
+        "{scheduler} is made for {length:plural step/steps}, as many as the run has updates, and is stepped {calls:,} "
+        "times: it goes on past its end",
+        "step the scheduler once after each optimizer.step(), not once a micro-batch or a rank",
+    ),
+    "scheduler-stepped-too-seldom": Reason(
+        "{scheduler} is made for {length:plural step/steps}, as many as the run has updates, and is stepped {calls:,} "
+        "times: the run ends where it has hardly begun",
+        "step the scheduler after each optimizer.step(), not once an epoch; or give it its length in epochs",
+    ),
+    "epochs-schedule-stepped-by-updates": Reason(
+        "{scheduler} is made for {length:plural step/steps}, as many as the run has epochs, and is stepped at each of "
+        "{updates:plural update/updates}",
+        "step it once an epoch, after the last batch; or give it its length in updates: epochs * len(loader)",
+    ),
+    "scheduler-never-stepped": Reason(
+        "{scheduler} is made and never stepped in {updates:plural update/updates}: the learning rate follows no schedule",
+        "call scheduler.step() after each optimizer.step(), or once an epoch where it is made for epochs",
+    ),
+    "scheduler-not-stepped-so-far": Reason(
+        "{scheduler} was not stepped in {updates:plural update/updates}; it may be later", "run it to its end"
+    ),
+    "scheduler-before-optimizer": Reason(
+        "the scheduler is stepped before the optimizer: the first learning rate of the schedule is never used, and each "
+        "update uses that of the next",
+        "call optimizer.step() first, then scheduler.step()",
+    ),
+    "metric-differs-between-ranks": Reason(
+        "the scheduler looks at a metric that is another on each rank ({values:and}): sooner or later ranks lower their "
+        "learning rates at different times, and train with different ones",
+        "average the metric over the ranks before scheduler.step(metric), as in dist.all_reduce, sum by count",
+    ),
     "learning-rate-without-a-schedule": Reason("no scheduler is used, and the learning rate is never 0"),
     "schedule-lasts": Reason("the learning rate is not used up before the run ends, and is the same on all ranks"),
 }

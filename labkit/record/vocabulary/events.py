@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .facts import FACTS
-from .kinds import AMOUNT, COUNT, FLAG, FROM_ONE, TEXT, WHOLE, WORD_OR_NUMBER, EventTerm, Shape, Term
+from .kinds import AMOUNT, COUNT, FLAG, FROM_ONE, NUMBER, TEXT, WHOLE, WORD_OR_NUMBER, EventTerm, Shape, Term
 
 _OF_STEP = {"of_step": Term(WHOLE, "steps", "that are done")}
 _ALIVE = {
@@ -99,6 +99,60 @@ _WATCHED = {
     "scheduler": EventTerm(
         "a learning-rate scheduler is stepped for the first time",
         (Shape({"where": Term(TEXT, "file:line", ""), "updates_before": Term(COUNT, "updates", "that were made before")}),),
+    ),
+    "plateau": EventTerm(
+        "a scheduler that looks at a metric is stepped",
+        (Shape({"metric": Term(WORD_OR_NUMBER, "", "what it is given"), "where": Term(TEXT, "file:line", "of the call")}),),
+    ),
+    "scheduler_end": EventTerm(
+        "what became of a learning-rate scheduler by the end of the run",
+        (
+            Shape(
+                {
+                    "scheduler": Term(TEXT, "", "its class"),
+                    "where": Term(TEXT, "file:line", "where it was made"),
+                    "calls": Term(COUNT, "calls", "that stepped it"),
+                    "before_first_update": Term(COUNT, "calls", "of them before any of these"),
+                    "given": Term(FLAG, "", "whether a step was given an epoch or a metric"),
+                    "length": Term(COUNT, "steps", "of its own for which it is made; 0 where it does not say"),
+                    "updates": Term(COUNT, "updates", "of its optimizer, since it was made"),
+                    "cut": Term(FLAG, "", "whether the run was ended after the updates that were asked for"),
+                },
+            ),
+        ),
+    ),
+    "update_effect": EventTerm(
+        "what an optimizer's step did to a sample of its weights",
+        (
+            Shape(
+                {
+                    "optimizer": Term(COUNT, "", "which one, in the order of their first steps"),
+                    "update": Term(WHOLE, "steps", "of this optimizer, this one counted"),
+                    "tensors": Term(COUNT, "tensors", "that it holds"),
+                    "with_gradient": Term(COUNT, "tensors", "of them that have a gradient"),
+                    "gradients_zero": Term(FLAG, "", "whether there are gradients, and all are 0"),
+                    "elements": Term(COUNT, "elements", "of the sample, whose gradient is not 0"),
+                    "unchanged": Term(COUNT, "elements", "of them that the step left as they were"),
+                    "unmoved": Term(COUNT, "elements", "of them that are as they were before the first step"),
+                    "undone": Term(FLAG, "", "whether somebody had put back what the step before did"),
+                    "moved": Term(FLAG, "", "whether any weight of the sample changed in this step"),
+                    "lr": Term(NUMBER, "", "largest learning rate of its groups; -1 where it has none"),
+                    "half": Term(FLAG, "", "whether all of its weights have 16 bits"),
+                    "where": Term(TEXT, "file:line", "of the call"),
+                },
+            ),
+        ),
+    ),
+    "not_updated": EventTerm(
+        "so many backward passes were made, and no optimizer made a step",
+        (
+            Shape(
+                {
+                    "backwards": Term(COUNT, "passes", "so far"),
+                    "weights_move": Term(FLAG, "", "whether weights that an optimizer holds changed by other means"),
+                },
+            ),
+        ),
     ),
     "torch_save": EventTerm(
         "a script saves with torch.save",

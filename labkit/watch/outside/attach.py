@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from ...record.probe import Probe
 from .collectives import Collectives
+from .effects import Effects
 from .loaders import Loaders
 from .optimizers import Optimizers
 from .parameters import Parameters
@@ -44,6 +46,8 @@ class Attached:
         self.parameters = Parameters(probe, lambda: self.replicas.models)
         self.precision = Precision(probe, self.passes.scaler_asked)
         self.schedules = Schedules(probe)
+        self.effects = Effects(probe)
+        self.steps.after_backward = self.patches.noting(self.effects.backward)
         self.saves = Saves(probe)
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
@@ -59,6 +63,7 @@ class Attached:
             self.parameters,
             self.precision,
             self.schedules,
+            self.effects,
             self.saves,
         ):
             watcher.attach(self.patches)
@@ -103,8 +108,11 @@ class Attached:
         """
         self.optimizers.detach()
         self.wrappers.detach()
+        self.effects.detach()
         self.patches.undo()
         for fault in self.patches.faults:
             print("labkit doctor:", fault, file=sys.stderr)
+        with contextlib.suppress(Exception):  # what is said last must not keep the record from its end
+            self.schedules.close(self.steps.most is not None and self.steps.updates >= self.steps.most)
         self.steps.close()
         self.probe.close(finished=finished)

@@ -1,11 +1,30 @@
-"""Learning rates: what each update used, and how often schedulers were stepped."""
+"""Learning rates: what each update used, and how schedulers were stepped."""
 
 from __future__ import annotations
 
+import weakref
+from dataclasses import dataclass
 from typing import Any
 
 from ...record.probe import Probe
 from .patches import Patches, called_from
+
+LENGTHS = ("total_steps", "T_max", "total_iters")
+"""Attributes in which torch's schedulers keep how many steps they are made for."""
+
+
+@dataclass(eq=False)
+class _Schedule:
+    """What is known of one scheduler."""
+
+    kind: str
+    where: str
+    length: int = 0
+    calls: int = 0
+    before_update: int = 0
+    given: bool = False
+    within: bool = False
+    updates: int = 0
 
 
 class Schedules:
@@ -15,6 +34,9 @@ class Schedules:
         self._probe = probe
         self._calls, self._updates = 0, 0
         self._inside = False
+        self._known: weakref.WeakKeyDictionary[Any, _Schedule] = weakref.WeakKeyDictionary()
+        self._every: list[_Schedule] = []
+        self._of_optimizer: weakref.WeakKeyDictionary[Any, list[_Schedule]] = weakref.WeakKeyDictionary()
         self.where = ""
 
     def attach(self, patches: Patches) -> None:
@@ -22,14 +44,14 @@ class Schedules:
         from torch.optim import lr_scheduler
 
         watch = self
-        note = patches.noting(self._stepped)
+        note, made = patches.noting(self._stepped), patches.noting(self._made)
 
         def around(original):
             def step(scheduler, *args, **kwargs):
                 # the first one is made by the scheduler itself, and one of a chain by the chain
                 if watch._inside or getattr(scheduler, "_is_initial", False):
                     return original(scheduler, *args, **kwargs)
-                note(called_from())
+                note(scheduler, args[0] if args else next(iter(kwargs.values()), None), called_from())
                 watch._inside = True
                 try:
                     return original(scheduler, *args, **kwargs)
@@ -38,23 +60,93 @@ class Schedules:
 
             return step
 
-        for kind in vars(lr_scheduler).values():
-            if isinstance(kind, type) and kind.__module__ == lr_scheduler.__name__ and "step" in vars(kind):
-                patches.wrap(kind, "step", around)
+        def making(original):
+            def __init__(scheduler, *args, **kwargs):
+                outer, watch._inside = watch._inside, True
+                try:
+                    original(scheduler, *args, **kwargs)
+                finally:
+                    watch._inside = outer
+                made(scheduler, called_from())
 
-    def _stepped(self, where: str) -> None:
+            return __init__
+
+        for kind in vars(lr_scheduler).values():
+            if isinstance(kind, type) and kind.__module__ == lr_scheduler.__name__:
+                if "step" in vars(kind):
+                    patches.wrap(kind, "step", around)
+                if issubclass(kind, lr_scheduler.LRScheduler) and "__init__" in vars(kind):
+                    patches.wrap(kind, "__init__", making)
+
+    def _made(self, scheduler: Any, where: str) -> None:
+        """A scheduler was made; of a class that calls the one above it, both say so."""
+        if scheduler not in self._known:
+            self._known[scheduler] = _Schedule(type(scheduler).__name__, where)
+            self._every.append(self._known[scheduler])
+            if getattr(scheduler, "optimizer", None) is not None:
+                self._of_optimizer.setdefault(scheduler.optimizer, []).append(self._known[scheduler])
+        self._known[scheduler].length = _length(scheduler)
+        for part in getattr(scheduler, "_schedulers", ()):
+            if part in self._known:
+                self._known[part].within = True
+
+    def _stepped(self, scheduler: Any, given: Any, where: str) -> None:
         self._calls += 1
         self.where = self.where or where
         if self._calls == 1:
             self._probe.event("scheduler", where=where, updates_before=self._updates)
+        known = self._known.get(scheduler)
+        if known is None:
+            return
+        known.calls += 1
+        known.given = known.given or given is not None
+        known.before_update += not known.updates
+        if known.kind == "ReduceLROnPlateau" and given is not None:
+            self._probe.event("plateau", metric=float(given), where=where)
 
     def updated(self, optimizer: Any) -> None:
         """An optimizer made a step: write which learning rate it used, and what the schedulers did since the last."""
         self._updates += 1
+        for known in self._of_optimizer.get(optimizer, ()):
+            known.updates += 1
         if not self._probe.in_step:
             return
-        rate = optimizer.param_groups[0].get("lr")
-        if rate is not None:
-            self._probe.scalar("lr_used", float(rate))
+        rates = [float(group["lr"]) for group in optimizer.param_groups if group.get("lr") is not None]
+        if rates:
+            self._probe.scalar("lr_used", max(rates, key=abs))
         if self._calls:
             self._probe.scalar("scheduler_steps", self._calls)
+
+    def close(self, cut: bool) -> None:
+        """The run is over: write what became of each scheduler.
+
+        Args:
+            cut: whether it was ended because it had made as many updates as were asked for.
+        """
+        for known in self._every:
+            if known.within or not known.updates:
+                continue
+            self._probe.event(
+                "scheduler_end",
+                scheduler=known.kind,
+                where=known.where,
+                calls=known.calls,
+                before_first_update=known.before_update,
+                given=known.given,
+                length=known.length,
+                updates=known.updates,
+                cut=cut,
+            )
+
+
+def _length(scheduler: Any) -> int:
+    """For how many of its steps a scheduler is made; 0 where it does not say."""
+    for name in LENGTHS:
+        value = getattr(scheduler, name, None)
+        if isinstance(value, (int, float)) and value > 0:
+            return int(value)
+    for function in getattr(scheduler, "lr_lambdas", ()):
+        value = (getattr(function, "keywords", None) or {}).get("num_training_steps")
+        if isinstance(value, (int, float)) and value > 0:
+            return int(value)
+    return 0

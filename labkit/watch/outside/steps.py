@@ -69,6 +69,7 @@ class Steps:
     _released: bool = False
     before_first: Callable[[Batch | None], None] | None = None
     after_update: Callable[[Any, int], None] | None = None
+    after_backward: Callable[[], None] | None = None
 
     # What happens
 
@@ -117,6 +118,8 @@ class Steps:
         self.probe.count("backward_calls")
         if loss is not None:
             self.probe.scalar("loss_local", loss)
+        if self.after_backward is not None:
+            self.after_backward()
 
     def backward_onto(self, *, used: bool = False, last_epoch: bool = False) -> None:
         """A backward pass adds to gradients that an update has used, or that are left of the epoch before."""

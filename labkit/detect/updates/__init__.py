@@ -1,0 +1,1 @@
+"""What updates do to the weights."""
