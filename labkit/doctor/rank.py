@@ -58,6 +58,8 @@ def watched(folder: Path, command: list[str], *, steps: int | None, module: bool
         end, code = ("finished", 0) if left.code in (0, None) else ("exited", _as_code(left.code))
     except BaseException as error:
         end, code = f"raised {type(error).__name__}", 1
+        with contextlib.suppress(Exception):
+            attached.raised(error)
         raise
     finally:
         with contextlib.suppress(Exception):

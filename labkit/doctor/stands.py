@@ -10,7 +10,8 @@ import msgspec
 from ..ranks.stacks import is_program
 from ..record.probe import Probe
 from ..record.where import short_path
-from ..watch.outside.collectives import last_call
+from ..watch.outside.collectives import last_calls
+from ..watch.outside.ends import waits_in
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _OWN_CALLS = (
@@ -23,7 +24,6 @@ _OWN_CALLS = (
     "collective",
     "backward",
 )
-_WAITING = ("wait", "synchronize", "monitored_barrier", "barrier", "_run_backward", "run_backward")
 
 
 def note(folder: Path, rank: int, world_size: int, dump: str) -> None:
@@ -33,16 +33,7 @@ def note(folder: Path, rank: int, world_size: int, dump: str) -> None:
         dump: of its threads, as faulthandler writes it.
     """
     path = folder / f"rank-{rank:05d}.jsonl"
-    function, where = standing(dump)
-    last = last_call(path.with_suffix(".call"))
-    inside = last is not None and not last[3]
-    in_backward = function in ("run_backward", "_run_backward", "_engine_run_backward")
-    fields: dict[str, str | int | bool] = {
-        "waits_in": last[1] if last is not None and inside else ("backward" if in_backward else function),
-        "where": (last[2] if last is not None and inside else where) or where,
-        "in_collective": inside or in_backward,
-        "number": last[0] if last is not None else 0,
-    }
+    fields = fields_of(dump, path.with_suffix(".call"))
     if not path.exists() or not path.stat().st_size:
         probe = Probe(path, rank=rank, local_rank=rank, world_size=world_size)
         probe.event("stood_still", **fields)
@@ -52,6 +43,26 @@ def note(folder: Path, rank: int, world_size: int, dump: str) -> None:
     with path.open("rb+") as file:
         _drop_half_a_line(file)
         file.write(msgspec.json.encode(line) + b"\n")
+
+
+def fields_of(dump: str, board: Path) -> dict[str, str | int | bool]:
+    """Where a rank stood, as the event says it: by its stack, and by the board of its last collectives."""
+    functions, where = standing(dump)
+    calls = last_calls(board)
+    waits = waits_in(functions)
+    if not waits and len(functions) < 2 and calls and calls[-1][3] == "started":
+        waits = f"wait() for {calls[-1][1]}"
+    fields: dict[str, str | int | bool] = {
+        "waits_in": waits or (functions[-1] if functions else ""),
+        "where": where,
+        "in_collective": bool(waits),
+        "number": calls[-1][0] if calls else 0,
+        "given": "",
+    }
+    if calls and calls[-1][3] == "in it":
+        _, operation, line, _, given = calls[-1]
+        fields |= {"waits_in": operation, "where": line or where, "in_collective": True, "given": given}
+    return fields
 
 
 def _drop_half_a_line(file) -> None:
@@ -72,17 +83,18 @@ def _drop_half_a_line(file) -> None:
     file.seek(0)
 
 
-def standing(dump: str) -> tuple[str, str]:
-    """(function, file:line) of the main thread: what the script called there, and the script's own line."""
+def standing(dump: str) -> tuple[list[str], str]:
+    """(functions, file:line) of the main thread: what the script called there and its own function, the innermost first, and
+    the script's line."""
     blocks = re.split(r"(?m)^(?=Current thread |Thread 0x)", dump)
     main = next((block for block in blocks if "doctor/rank.py" in block), "")
     frames = [match for line in main.splitlines() if (match := _FRAME.match(line))]
     own = next((at for at, frame in enumerate(frames) if _is_script(frame["file"])), None)
     if own is None:
-        return (frames[0]["function"] if frames else ""), ""
+        return ([frames[0]["function"]] if frames else []), ""
     called = [frame["function"] for frame in frames[:own] if frame["function"] not in _OWN_CALLS]
     where = f"{short_path(frames[own]['file'])}:{frames[own]['line']}"
-    return (called[-1] if called else frames[own]["function"]), where
+    return [*called, *([] if called else [frames[own]["function"]])], where
 
 
 def _is_script(file: str) -> bool:

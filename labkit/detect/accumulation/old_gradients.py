@@ -22,6 +22,10 @@ ENOUGH = 4
 WORTH = 0.02
 """Share of the backward passes thrown away that is worth a word."""
 
+WINDOW = 1.5
+"""Backward passes an update from which on several make a window. With one a update, what is not used was skipped on purpose:
+a loss that is not finite, a spike."""
+
 
 def detect(record: Record) -> Verdict:
     """Judge what each backward pass found in the gradients, on rank 0."""
@@ -47,7 +51,7 @@ def detect(record: Record) -> Verdict:
         return _answer("found", "gradients-never-cleared", evidence, where=where, updates=updates)
     if across:
         return _answer("found", "window-over-two-epochs", evidence, where=where, times=across)
-    if unused > WORTH * passes:
+    if unused > WORTH * passes and passes >= WINDOW * updates:
         share = unused / passes
         return _answer("found", "last-window-dropped", evidence, where=where, waste=share, unused=unused, passes=passes)
     return _answer("clear", "gradients-of-their-own-batches", evidence)

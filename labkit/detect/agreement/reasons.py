@@ -27,6 +27,83 @@ REASONS = {
         "that",
         "nothing, if the script averages weights on purpose (local SGD); else look at what its gradients miss",
     ),
+    "types-differ-between-ranks": Reason(
+        "a tensor of one name and size is of another number format on another rank: a broadcast or a sum then reads the "
+        "bytes of one format as those of the other",
+        "cast the model on every rank alike, before the first collective: those that rank 0 loads, and those that start "
+        "empty",
+    ),
+    "weights-differ-by-rounding": Reason(
+        "ranks hold weights that differ by rounding from update {update} on: each sums the gradients in an order of its own",
+        "let one all_reduce sum the gradients, so that all ranks get the same bits; else the ranks drift apart slowly",
+    ),
+    "weights-differ-by-choice": Reason(
+        "ranks hold different weights after update {update} ({names}), and the script told DDP to leave parameters out, or "
+        "how to reduce gradients",
+        "nothing, if the script keeps these apart on purpose; else let DDP reduce all of them",
+    ),
+    "ranks-start-apart": Reason(
+        "ranks began with different weights and apply the same gradients: what is between them stays, and each rank trains "
+        "a model of its own with gradients of all models' mean ({names})",
+        "seed every rank alike before the model is built, or broadcast rank 0's parameters and buffers before the optimizer "
+        "is made; DistributedDataParallel does it as it wraps",
+    ),
+    "changed-after-the-wrap": Reason(
+        "DDP made the weights equal as it wrapped the model, and before the first update they differ again ({names}): the "
+        "script initialises or loads weights afterwards, in another way on each rank",
+        "initialise and load before DistributedDataParallel wraps the model; or load the same file on every rank",
+    ),
+    "some-gradients-not-reduced": Reason(
+        "the script reduces gradients by itself, and leaves some out: after update {update} these weights differ between "
+        "ranks, and the others do not ({names})",
+        "reduce the gradient of every parameter, on every rank; one that has none there takes part with zeros",
+    ),
+    "model-outside-the-wrapper": Reason(
+        "a model is trained beside the one that is wrapped, and nothing reduces its gradients: after update {update} its "
+        "weights differ between ranks ({names})",
+        "wrap every module that has weights of its own, losses and heads too, or make them parts of the wrapped module",
+    ),
+    "parameters-outside-the-wrapper": Reason(
+        "the model is sharded, and some of its parameters are not ({names}): nothing reduces their gradients, and after "
+        "update {update} each rank holds other values of them",
+        "call fully_shard on the root module too, after its parts; under tensor parallelism sum the gradients of what is "
+        "replicated, and give all ranks of the group the same batch",
+    ),
+    "loose-tensors-drift": Reason(
+        "an optimizer trains tensors that belong to no module, and their values differ between ranks from update {update} "
+        "on ({names}): nothing reduces their gradients",
+        "make them parameters of the module that is wrapped, and use them in its forward",
+    ),
+    "settings-differ-between-ranks": Reason(
+        "ranks hold different weights after update {update}, and their optimizers have different settings: {settings}",
+        "make the optimizer in the same way on every rank",
+    ),
+    "updates-differ-between-ranks": Reason(
+        "ranks made different numbers of updates, and hold different weights from update {update} on: some ranks skip steps "
+        "by a test of their own values",
+        "let all ranks decide together: all_reduce the flag (MAX) before a step is skipped",
+    ),
+    "state-differs-between-ranks": Reason(
+        "all ranks apply the same gradients, and the states of their optimizers differ: after update {update} so do the "
+        "weights",
+        "load the optimizer's state on every rank, and reset it on none alone",
+    ),
+    "gradients-changed-after-ddp": Reason(
+        "DDP reduced the gradients of every update, and ranks apply different ones all the same ({names}): each rank "
+        "changes them after the backward pass, or a pass that goes around DDP adds to them",
+        "change gradients in the same way on all ranks (noise from one seed, factors of all ranks' values), and let every "
+        "pass go through the wrapped model, in one backward",
+    ),
+    "some-weights-drift-under-ddp": Reason(
+        "DDP reduced gradients in every update, and after update {update} some weights differ between ranks ({names}): "
+        "they are changed outside the optimizer on one rank only, or DDP does not know them",
+        "put parameters into the module before DDP wraps it, and change weights on all ranks alike",
+    ),
+    "weights-drift-with-equal-gradients": Reason(
+        "all ranks apply the same gradients, and after update {update} hold different weights: some rank changes weights, "
+        "or its optimizer, by itself",
+        "make the optimizer and its state the same on every rank, and change weights on all ranks alike",
+    ),
     "weights-drift-under-ddp": Reason(
         "DDP reduced the gradients of every update, and after update {update} the ranks hold different weights all the "
         "same: each applies the gradients in another way, or changes weights by itself",

@@ -14,6 +14,8 @@ REASONS = {
     "stand-ended": Reason("rank {rank} has ended"),
     "stand-in-collective": Reason("rank {rank} waits in {operation} ({line})"),
     "stand-elsewhere": Reason("rank {rank} is in {function} ({line})"),
+    "stand-raised": Reason("rank {rank} raised {error} ({line})"),
+    "stand-gave-up": Reason("rank {rank} waited in {operation} ({line}) until it failed: {error}"),
     # stands-still
     "one-rank-meets-nobody": Reason("one rank has nobody to wait for", "run with 2 ranks or more"),
     "every-rank-came-to-its-end": Reason("every rank came to its end"),
@@ -25,6 +27,18 @@ REASONS = {
     ),
     "ranks-left-the-others-waiting": Reason("the run hangs: {ranks:all rank/ranks} left early. {stands}", _SAME_ON_ALL),
     "ranks-never-came": Reason("the run hangs: {ranks:all rank/ranks} never came to the collective. {stands}", _SAME_ON_ALL),
+    "ranks-failed-before": Reason(
+        "{ranks:all rank/ranks} ended with an error of its own, and the others wait for it. {stands}",
+        "look at that error first: what the others say of connections or time-outs follows from it",
+    ),
+    "ranks-give-different-tensors": Reason(
+        "the run hangs: ranks are in the same collective with tensors that do not fit together. {stands}",
+        "give tensors of one size and type on all ranks: pad uneven batches, or exchange the sizes first",
+    ),
+    "ranks-wait-for-each-other": Reason(
+        "the run hangs: each rank waits for another one to send or to receive. {stands}",
+        "let one side send while the other receives: order the calls by rank, or use batch_isend_irecv",
+    ),
     "ranks-in-different-collectives": Reason("the run hangs: ranks wait in different collectives. {stands}", _SAME_ON_ALL),
     "ranks-out-of-step": Reason(
         "the run hangs: all ranks wait in the same line, and one has called {most:,} collectives by then, another "

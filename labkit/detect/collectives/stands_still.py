@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...record.quantity import Quantity
-from ...record.schema import Record, Run
+from ...record.schema import RankLog, Record, Run
 from ..catalogue import Said, said
 from ..verdict import Verdict, answering
 
@@ -21,56 +21,78 @@ OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 
 
+TO_ONE = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
+"""Operations between two ranks."""
+
+
 @dataclass(frozen=True)
 class Stand:
-    """Where one rank stood when the run was ended.
+    """Where one rank stood when the run was ended, or ended by itself.
 
     Attributes:
         rank: which.
-        ended: whether its script had ended before.
+        ended: whether its script had come to its end before.
         waits_in: what the script called there; "" where unknown.
         where: file:line of the script; "" where unknown.
         in_collective: whether it was in a collective.
         number: of the script's own collectives, which one that was, from 1; 0 where it made none, or DDP did.
+        given: type, size and partner of what it gave to the last of them.
+        error: that it raised; "" without one.
     """
 
     rank: int
-    ended: bool
-    waits_in: str
-    where: str
-    in_collective: bool
-    number: int
+    ended: bool = False
+    waits_in: str = ""
+    where: str = ""
+    in_collective: bool = False
+    number: int = 0
+    given: str = ""
+    error: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it raised an error that is its own."""
+        return bool(self.error) and not self.in_collective
 
     @property
     def said(self) -> Said:
         """In words."""
+        line = self.where or "?"
         if self.ended:
             return said("stand-ended", rank=self.rank)
+        if self.in_collective and self.error:
+            error = self.error.partition(":")[0]
+            return said("stand-gave-up", rank=self.rank, operation=self.waits_in, line=line, error=error)
+        if self.error:
+            return said("stand-raised", rank=self.rank, error=self.error, line=line)
         if self.in_collective:
-            return said("stand-in-collective", rank=self.rank, operation=self.waits_in, line=self.where or "?")
-        return said("stand-elsewhere", rank=self.rank, function=self.waits_in or "?", line=self.where or "?")
+            operation = f"{self.waits_in} {self.given}".strip() if "wait()" not in self.waits_in else self.waits_in
+            return said("stand-in-collective", rank=self.rank, operation=operation, line=line)
+        return said("stand-elsewhere", rank=self.rank, function=self.waits_in or "?", line=line)
 
 
 def stands(run: Run) -> list[Stand]:
-    """Where each rank stood, by rank; empty where the run was not ended for standing still."""
-    found = []
-    for log in run.ranks:
-        events = [event for event in log.events if event.name == "stood_still"]
-        if events:
-            found.append(_stand(log.head.rank, events[-1].fields))
-        else:  # it came to its end, was killed, or left
-            found.append(Stand(log.head.rank, True, "", "", False, 0))
-    return found if any(not stand.ended for stand in found) else []
+    """Where each rank stood, by rank; empty where none had to be ended, and none failed as it waited for another."""
+    found = [_of_rank(log) for log in run.ranks]
+    return found if any(stand.in_collective or not (stand.ended or stand.error) for stand in found) else []
 
 
-def _stand(rank: int, fields: Mapping[str, Any]) -> Stand:
+def _of_rank(log: RankLog) -> Stand:
+    last = [event for event in log.events if event.name in ("stood_still", "raised")]
+    if not last:  # it came to its end, was killed, or left
+        return Stand(log.head.rank, ended=True)
+    fields: Mapping[str, Any] = last[-1].fields
+    raised = last[-1].name == "raised"
+    if raised and fields.get("waits_in") == "destroy_process_group":
+        return Stand(log.head.rank, ended=True)  # its work is done
     return Stand(
-        rank,
-        False,
-        str(fields.get("waits_in", "")),
-        str(fields.get("where", "")),
-        bool(fields.get("in_collective", False)),
-        int(fields.get("number", 0)),
+        log.head.rank,
+        waits_in=str(fields.get("waits_in", "")),
+        where=str(fields.get("where", "")),
+        in_collective=bool(fields.get("of_others" if raised else "in_collective", False)),
+        number=int(fields.get("number", 0)),
+        given=str(fields.get("given", "")),
+        error=f"{fields.get('error')}: {fields.get('message')}" if raised else "",
     )
 
 
@@ -85,31 +107,38 @@ def detect(record: Record) -> Verdict:
             return _answer("clear", "every-rank-came-to-its-end")
         return _answer("not_applicable", "not-seen-standing-still")
     waiting = [stand for stand in found if stand.in_collective]
+    updates = [sum(step.counts.get("updates", 0) for step in log.steps) for log in run.ranks]
     evidence = {"waiting": Quantity(len(waiting), f"of {run.world_size} ranks, in a collective")}
+    if len(set(updates)) > 1:
+        evidence |= {
+            "fewest_updates": Quantity(min(updates), "on a rank"),
+            "most_updates": Quantity(max(updates), "on another"),
+        }
     all_said = [stand.said for stand in found]
+    failed = [stand.rank for stand in found if stand.failed]
+    if failed:
+        return _answer("inconclusive", "ranks-failed-before", evidence, ranks=failed, stands=all_said)
     if not waiting:
         return _answer("inconclusive", "still-outside-collectives", evidence, stands=all_said)
+    return _of_waiting(found, waiting, evidence, all_said)
+
+
+def _of_waiting(found: list[Stand], waiting: list[Stand], evidence: dict[str, Quantity], all_said: list[Said]) -> Verdict:
     where = next((stand.where for stand in found if not stand.in_collective and not stand.ended), waiting[-1].where) or None
     left = [stand.rank for stand in found if stand.ended]
     elsewhere = [stand.rank for stand in found if not stand.ended and not stand.in_collective]
+    told = {"where": where, "stands": all_said, "waste": 1.0}
     if left:
-        return _answer(
-            "found", "ranks-left-the-others-waiting", evidence, where=where, ranks=left, stands=all_said, waste=1.0
-        )
+        return _answer("found", "ranks-left-the-others-waiting", evidence, ranks=left, **told)
     if elsewhere:
-        return _answer("found", "ranks-never-came", evidence, where=where, ranks=elsewhere, stands=all_said, waste=1.0)
+        return _answer("found", "ranks-never-came", evidence, ranks=elsewhere, **told)
+    if all(stand.waits_in in TO_ONE for stand in waiting) and len({stand.waits_in for stand in waiting}) == 1:
+        return _answer("found", "ranks-wait-for-each-other", evidence, **told)
     if len({(stand.waits_in, stand.where) for stand in waiting}) > 1:
-        return _answer("found", "ranks-in-different-collectives", evidence, where=where, stands=all_said, waste=1.0)
+        return _answer("found", "ranks-in-different-collectives", evidence, **told)
     numbers = {stand.number for stand in waiting}
     if len(numbers) > 1:
-        return _answer(
-            "found",
-            "ranks-out-of-step",
-            evidence,
-            where=where,
-            stands=all_said,
-            most=max(numbers),
-            least=min(numbers),
-            waste=1.0,
-        )
+        return _answer("found", "ranks-out-of-step", evidence, most=max(numbers), least=min(numbers), **told)
+    if len({stand.given for stand in waiting}) > 1:
+        return _answer("found", "ranks-give-different-tensors", evidence, **told)
     return _answer("inconclusive", "all-in-one-collective", evidence, stands=all_said)

@@ -24,6 +24,9 @@ def detect(record: Record) -> Verdict:
     done = reductions(run)
     if done is None or run.world_size == 1:
         return nothing_to_reduce(run, _answer)
+    modules = run.fact("ddp_modules", 1)
+    if isinstance(modules, int) and modules > 1:
+        return _answer("not_applicable", "several-ddp-modules", modules=modules)
     evidence = {
         "micro_batches": Quantity(done.passes, "backward passes a step"),
         "reductions": Quantity(done.reduced, "a step"),

@@ -5,6 +5,10 @@ from __future__ import annotations
 from ..catalogue import Reason
 
 REASONS = {
+    "several-ddp-modules": Reason(
+        "{modules} DDP modules are trained, and each reduces its own gradients: they are not told apart",
+        "watch one of them alone",
+    ),
     # exposed-communication
     "one-rank-sends-to-nobody": Reason("one rank has nobody to send to", "run with 2 ranks or more"),
     "several-bucket-sizes-were-tried": Reason(

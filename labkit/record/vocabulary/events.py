@@ -66,10 +66,60 @@ _WATCHED = {
                 },
                 {
                     "class": Term(TEXT, "", "of the model"),
+                    "names": Term(TEXT, "", "a hash of names and shapes of parameters and buffers"),
+                    "types": Term(TEXT, "", "a hash of their names and number formats"),
+                    "start": Term(FLAG, "", "whether it is what the model holds before its first pass"),
+                    "named": Term(TEXT, "", "names of parameters, then a bar, then those of buffers"),
                     "wrapped": Term(FLAG, "", "whether it is a DistributedDataParallel module"),
                     "sharded": Term(FLAG, "", "whether parameters are parts of larger ones"),
+                    "ignored": Term(COUNT, "tensors", "that DDP was told to leave alone"),
                     "weights": Term(TEXT, "", "a hash of the weights"),
                     "buffers": Term(TEXT, "", "a hash of the buffers"),
+                    "each": Term(TEXT, "", "a short hash of each parameter; before a colon, which part it is"),
+                    "each_buffer": Term(TEXT, "", "a short hash of each buffer"),
+                    "norm": Term(WORD_OR_NUMBER, "", "of the weights that are looked at"),
+                    "mark": Term(WORD_OR_NUMBER, "", "their sum, each weighted by a cosine of its place"),
+                },
+            ),
+        ),
+    ),
+    "update_made": EventTerm(
+        "what an optimizer's step was made of",
+        (
+            Shape(
+                {
+                    "update": Term(WHOLE, "updates", "that were made, this one counted"),
+                    "optimizer": Term(COUNT, "", "which one, in the order of first use"),
+                },
+                {
+                    "class": Term(TEXT, "", "of the optimizer"),
+                    "tensors": Term(COUNT, "tensors", "that it holds"),
+                    "elements": Term(COUNT, "elements", "of them"),
+                    "layout": Term(TEXT, "", "a hash of their shapes and types"),
+                    "loose": Term(TEXT, "", "places of those that belong to no model that is trained"),
+                    "gradients": Term(TEXT, "", "a short hash of each gradient"),
+                    "after": Term(TEXT, "", "a short hash of each tensor after the step"),
+                    "state": Term(TEXT, "", "a hash of what the optimizer keeps; empty where it is not whole"),
+                    "settings": Term(TEXT, "", "of its groups, but the learning rate"),
+                },
+            ),
+        ),
+    ),
+    "barrier_in_step": EventTerm(
+        "a script calls a barrier within a step for the first time", (Shape({"where": Term(TEXT, "file:line", "")}),)
+    ),
+    "raised": EventTerm(
+        "the script raised an error and ended",
+        (
+            Shape(
+                {
+                    "error": Term(TEXT, "", "its type"),
+                    "message": Term(TEXT, "", "its first line"),
+                    "where": Term(TEXT, "file:line", "of the script"),
+                    "waits_in": Term(TEXT, "", "the collective that the script was in; empty without one"),
+                    "of_others": Term(FLAG, "", "whether it says that another rank did not come, or left"),
+                    "number": Term(COUNT, "calls", "of collectives by the script"),
+                    "given": Term(TEXT, "", "what was given to the last"),
                 },
             ),
         ),
@@ -181,6 +231,7 @@ _WATCHED = {
                     "in_collective": Term(FLAG, "", "whether that is a collective"),
                     "number": Term(COUNT, "calls", "of collectives by the script, this one counted"),
                 },
+                {"given": Term(TEXT, "", "type, size and partner of what was given to it")},
             ),
         ),
     ),

@@ -77,6 +77,7 @@ _DDP = {
     "ddp_static_graph": Term(FLAG, "", "static_graph, as the module was wrapped"),
     "ddp_world_size": Term(FROM_ONE, "ranks", "of the module's process group"),
     "ddp_buckets_seen": Term(TEXT, "", "yes, or why buckets could not be seen"),
+    "ddp_modules": Term(COUNT, "modules", "that DDP wraps, as the first update is made"),
     "ddp_timed": Term(FLAG, "", "whether passes and buckets are timed"),
 }
 _PLACES = {

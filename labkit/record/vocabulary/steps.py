@@ -20,6 +20,9 @@ _PASSES = {
     "clips": Term(COUNT, "calls", "that clip gradients"),
     "clips_while_scaled": Term(COUNT, "calls", "that clip gradients which still carry the scaler's scale"),
     "script_collectives": Term(COUNT, "calls", "of collectives by the script itself"),
+    "exchanged_elements": Term(COUNT, "elements", "that the script itself gave to collectives"),
+    "exchanged_in_forward": Term(COUNT, "elements", "of them within a forward pass"),
+    "barriers": Term(COUNT, "calls", "of a barrier by the script"),
     "reductions": Term(COUNT, "passes", "backward passes that reduced gradients over the ranks"),
     "alone": Term(COUNT, "steps", "1 in a step that only computes, beside the run, to compare with"),
 }
@@ -95,6 +98,7 @@ SERIES: Mapping[str, Term] = {
     "unused_params": Term(COUNT, "tensors", "a number a pass: parameters that it did not use, if those are looked for"),
     "param_bytes": Term(COUNT, "bytes", "a number a parameter and pass: of its gradient"),
     "param_ready_ns": Term(WHOLE, INSTANT, "a number a parameter and pass: when its gradient was ready"),
+    "collective_calls": Term(COUNT, "", "a number a call of a collective of all ranks: a hash of operation, type and size"),
     "by_hand_bytes": Term(COUNT, "bytes", "a number for each all-reduce that a program calls itself"),
 }
 """By name: whole numbers of which a step has several, in order (`probe.series`)."""
@@ -106,6 +110,7 @@ SPANS: Mapping[str, SpanTerm] = {
     "wait": SpanTerm(INTERVAL, "s", "gradients are computed here, and not yet reduced", ("idle",)),
     "all_reduce": SpanTerm(INTERVAL, "s", "an all-reduce, from its start to its end", ("comm",)),
     "collective": SpanTerm(INTERVAL, "s", "a collective that the script called and waited for", ("comm",)),
+    "barrier": SpanTerm(INTERVAL, "s", "a barrier that the script called", ("comm",)),
     "push": SpanTerm(INTERVAL, "s", "a gradient on its way to the server, and the weights on their way back", ("comm",)),
     "device": SpanTerm(INTERVAL, "s", "the rest of what a device of its own would take", ("compute",)),
     "fetch": SpanTerm(INTERVAL, "s", "the loader gives a batch", ("data",)),

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...record.probe import Probe
-from .collectives import Collectives
+from . import ends
+from .collectives import Collectives, last_calls
 from .effects import Effects
 from .loaders import Loaders
 from .optimizers import Optimizers
@@ -43,6 +44,7 @@ class Attached:
         self.loaders = Loaders(self.steps)
         self.replicas = Replicas(probe)
         self.passes = Passes(self.steps, self.replicas.met)
+        self.passes.before_forward = self.replicas.look
         self.parameters = Parameters(probe, lambda: self.replicas.models)
         self.precision = Precision(probe, self.passes.scaler_asked)
         self.schedules = Schedules(probe)
@@ -52,7 +54,13 @@ class Attached:
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
-        self.collectives = Collectives(probe, probe.path.with_suffix(LAST_CALL), leaving)
+        self.collectives = Collectives(
+            probe,
+            probe.path.with_suffix(LAST_CALL),
+            leaving=lambda: (self.replicas.look(), leaving()),
+            phase=lambda: self.passes.phase,
+            exchanged=self.replicas.exchanged,
+        )
         self.steps.before_first = self._declare
         for watcher in (
             self.loaders,
@@ -79,6 +87,8 @@ class Attached:
             if first.of.size is not None:
                 probe.declare(dataset_size=first.of.size)
         probe.declare(loop_where=self.passes.where_backward)
+        if self.wrappers.watches:
+            probe.declare(ddp_modules=len(self.wrappers.watches))
         probe.declare(optimizer_where=self.parameters.where)
 
     def _place(self, probe: Probe) -> None:
@@ -97,8 +107,12 @@ class Attached:
         self.schedules.updated(optimizer)
         self.passes.updated(optimizer)
         self.parameters.stepped(optimizer)
-        self.replicas.updated(update)
+        self.replicas.updated(optimizer, update)
         self.parameters.updated(update)
+
+    def raised(self, error: BaseException) -> None:
+        """The script raised: note where, and whether it waited for other ranks there. *Called* before `close`."""
+        self.patches.noting(ends.note)(self.probe, error, last_calls(self.probe.path.with_suffix(LAST_CALL)))
 
     def close(self, finished: bool) -> None:
         """Put back what was replaced, and end the record.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -17,7 +18,7 @@ class Optimizers:
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._handles: list[Any] = []
-        self._start = 0
+        self._open: list[tuple[Any, int]] = []
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -26,10 +27,17 @@ class Optimizers:
         note = patches.noting(self._steps.stepped)
 
         def before(optimizer, args, kwargs):
-            self._start = _now()
+            while self._open and not _is_running(self._open[-1][0]):
+                self._open.pop()  # its step was ended by an error
+            self._open.append((optimizer, _now()))
 
         def after(optimizer, args, kwargs):
-            note(optimizer, self._start, _now())
+            if not self._open or self._open[-1][0] is not optimizer:
+                return
+            _, start = self._open.pop()
+            if self._open:
+                return  # a step of another optimizer's own, which is not over yet: others' parts may be still to come
+            note(optimizer, start, _now())
             self._steps.end_if_enough()
 
         self._handles += [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
@@ -39,3 +47,13 @@ class Optimizers:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+
+
+def _is_running(optimizer: Any) -> bool:
+    """Whether a step of this optimizer is under way, by the frames that lead here."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == "wrapper" and frame.f_locals.get("self") is optimizer:
+            return True
+        frame = frame.f_back
+    return False

@@ -26,11 +26,15 @@ class Passes:
 
     Attributes:
         where_backward: where the script calls backward first, file:line.
+        phase: "forward" or "backward" within such a pass, else empty.
+        before_forward: called as a forward pass begins, of training or not.
     """
 
     def __init__(self, steps: Steps, met: Callable[[Any], None]) -> None:
         self._steps, self._met = steps, met
         self._inside = False
+        self.phase = ""
+        self.before_forward: Callable[[], None] = lambda: None
         self.where_backward = ""
         self._witness: Any = None
         self._used = False
@@ -49,6 +53,7 @@ class Passes:
         compiling, grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
         met = patches.noting(self._met)
         begins, ended = patches.noting(steps.forward), patches.noting(steps.forwarded)
+        before = patches.noting(lambda: watch.before_forward())
 
         def around(original):
             def __call__(module, *args, **kwargs):
@@ -57,14 +62,16 @@ class Passes:
                 grad = grad_enabled() and module.training and _learns(module)
                 if not (grad or _has_parameters(module)):
                     return original(module, *args, **kwargs)  # a loss, a metric: no pass of a model
+                before()
                 watch._inside, start = True, _now()
+                watch.phase = "forward"
                 begins(start, grad)
                 if grad:
                     met(module)
                 try:
                     given = original(module, *args, **kwargs)
                 finally:
-                    watch._inside = False
+                    watch._inside, watch.phase = False, ""
                 if grad:
                     ended(start, _now())
                 return given
@@ -84,10 +91,11 @@ class Passes:
                 watch.where_backward = watch.where_backward or called_from()
                 look()
                 watch._inside, start = True, _now()
+                watch.phase = "backward"
                 try:
                     given = original(*args, **kwargs)
                 finally:
-                    watch._inside = False
+                    watch._inside, watch.phase = False, ""
                 note(args[0] if args else kwargs.get("tensors"), start, _now())
                 return given
 

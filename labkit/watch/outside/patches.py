@@ -64,7 +64,7 @@ class Patches:
                 delattr(owner, name)
 
 
-_LIBRARIES = ("/torch/", "/site-packages/", "/dist-packages/", "<frozen", "/contextlib.py", "/functools.py", "/runpy.py")
+LIBRARIES = ("/torch/", "/site-packages/", "/dist-packages/", "<frozen", "/contextlib.py", "/functools.py", "/runpy.py")
 
 
 def is_own(file: str) -> bool:
@@ -77,7 +77,7 @@ def called_from(depth: int = 2) -> str:
     frame: Any = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not is_own(file) and not any(part in file for part in _LIBRARIES):
+        if not is_own(file) and not any(part in file for part in LIBRARIES):
             return f"{short_path(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

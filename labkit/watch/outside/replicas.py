@@ -1,7 +1,8 @@
-"""What each rank holds after an update: digests of weights and buffers, so that ranks can be compared without a collective.
+"""What each rank holds, before the first update and after some of them, so that ranks can be compared without a collective.
 
-Looked at after the first updates and then ever more seldom: 1, 2, 3, 4, 6, 8, 12, 16, … Large tensors are hashed by samples
-of their bytes, at the same places on each rank. Sharded tensors are told by their type and not read.
+Looked at after the first updates and then ever more seldom: 1, 2, 3, 4, 6, 8, 12, 16, … The gradients are looked at as an
+optimizer takes its step; the weights as the next forward pass begins, when whatever the script does after the step
+(averaging, an optimizer that sends its part to the others) is done.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any
 import xxhash
 
 from ...record.probe import Probe
+from . import digests
 
-WHOLE_BYTES = 2**16
-"""Tensors up to this size are hashed whole; of larger ones so many bytes, spread evenly."""
+MOST_EXTRA = 24
+"""Looks, beyond those whose time it is, after the script exchanged as much as a model."""
 
-_PARTS = 16
+NAMES_BYTES = 16000
+"""Names of parameters that are told, all together."""
 
 
 def is_looked_at(update: int) -> bool:
@@ -32,81 +35,137 @@ class Replicas:
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._models: list[weakref.ref[Any]] = []
+        self._optimizers: list[weakref.ref[Any]] = []
+        self._update, self._due, self._extra = 0, False, 0
+        self._largest, self._carried, self._between = 0, 0, False
 
     def met(self, module: Any) -> None:
         """A module that no other called begins a pass of training."""
         if all(known() is not module for known in self._models):
             self._models.append(weakref.ref(module))
+            said = described(module)
+            self._largest = max(self._largest, sum(parameter.numel() for parameter in module.parameters()))
+            self._probe.event(
+                "replica", update=self._update, model=len(self._models) - 1, start=True, named=names_of(module), **said
+            )
 
     @property
     def models(self) -> Iterator[Any]:
         """The models that are alive."""
         return (model for known in self._models if (model := known()) is not None)
 
-    def updated(self, update: int) -> None:
-        """The optimizers have made so many steps: look, if it is time."""
+    def updated(self, optimizer: Any, update: int) -> None:
+        """The optimizers have made so many steps, this one the last: look at its gradients, if it is time."""
+        if self._due:  # no forward pass came between two updates
+            self.look()
+        self._update, self._carried, self._between = update, 0, True
         if not is_looked_at(update):
             return
+        self._due = True
+        known = [of() for of in self._optimizers]
+        number = next((at for at, one in enumerate(known) if one is optimizer), None)
+        if number is None:
+            number = len(self._optimizers)
+            self._optimizers.append(weakref.ref(optimizer))
+        in_models = {id(parameter) for model in self.models for parameter in model.parameters()}
+        self._probe.event("update_made", update=update, optimizer=number, **of_update(optimizer, in_models))
+
+    def exchanged(self, elements: int) -> None:
+        """The script exchanged so many elements with other ranks: if a whole model was since the update, look at it."""
+        if not self._between or self._due or self._extra >= MOST_EXTRA:
+            return
+        self._carried += elements
+        if self._carried >= self._largest > 0:
+            self._due = True
+            self._extra += 1
+
+    def look(self) -> None:
+        """Look at the weights, if it is time. *Called* as a forward pass begins, and as process groups are torn down."""
+        self._between = False
+        if not self._due:
+            return
+        self._due = False
         for number, known in enumerate(self._models):
             module = known()
             if module is not None:
-                self._probe.event("replica", update=update, model=number, **described(module))
+                self._probe.event("replica", update=self._update, model=number, **described(module))
 
 
-def described(module: Any) -> dict[str, str | int | bool]:
-    """What a rank holds of a model, as plain values.
-
-    Returns:
-        class: its name. shape: a hash of the names, shapes and types of its parameters. wrapped: whether it is a
-        DistributedDataParallel module. sharded: whether parameters are parts of larger ones; then nothing is hashed.
-        weights, buffers: hashes.
-    """
+def described(module: Any) -> dict[str, str | int | float | bool]:
+    """What a rank holds of a model, as plain values: see the event `replica`."""
     from torch.nn.parallel import DistributedDataParallel
 
     wrapped = isinstance(module, DistributedDataParallel)
     inner = module.module if wrapped else module
-    parameters = list(inner.named_parameters())
-    sharded = (
-        any(_is_sharded(parameter) for _, parameter in parameters) or "FullyShardedDataParallel" in type(module).__name__
-    )
+    parameters, buffers = list(inner.named_parameters()), list(inner.named_buffers())
+    flat = any("FullyShardedDataParallel" in type(part).__name__ for part in module.modules())
+    sharded = flat or any(digests.is_sharded(parameter) for _, parameter in parameters)
     layout = "\n".join(f"{name} {tuple(p.shape)} {p.dtype} {p.requires_grad}" for name, p in parameters)
-    said: dict[str, str | int | bool] = {
+    names = "\n".join(f"{name} {tuple(tensor.shape)}" for name, tensor in [*parameters, *buffers])
+    types = "\n".join(f"{name} {tensor.dtype}" for name, tensor in [*parameters, *buffers])
+    said: dict[str, str | int | float | bool] = {
         "class": type(inner).__name__,
-        "shape": xxhash.xxh3_64_hexdigest(layout.encode()),
+        "shape": _hash(layout),
+        "names": _hash(names),
+        "types": _hash(types),
         "wrapped": wrapped,
         "sharded": sharded,
+        "ignored": len(getattr(module, "parameters_to_ignore", ())) if wrapped else 0,
     }
+    if flat:
+        return said
+    norm, mark = digests.size_and_mark(parameter for _, parameter in parameters)
+    said |= {"norm": norm, "mark": mark}
+    said["each"] = " ".join(digests.tokens([parameter for _, parameter in parameters]))
+    said["each_buffer"] = " ".join(digests.tokens([buffer for _, buffer in buffers]))
     if not sharded:
-        said["weights"] = _hash([parameter for _, parameter in parameters])
-        said["buffers"] = _hash([buffer for _, buffer in inner.named_buffers()])
+        said["weights"] = digests.whole(parameter for _, parameter in parameters)
+        said["buffers"] = digests.whole(buffer for _, buffer in buffers)
     return said
 
 
-def _is_sharded(tensor: Any) -> bool:
-    return any(kind.__name__ in ("DTensor", "ShardedTensor", "FlatParameter") for kind in type(tensor).__mro__)
+def names_of(module: Any) -> str:
+    """The names of a model's parameters, in order, one for each token of the event's `each`; then those of its buffers
+    after a bar."""
+    inner = getattr(module, "module", module) if type(module).__name__ == "DistributedDataParallel" else module
+    said = []
+    for named in (inner.named_parameters(), inner.named_buffers()):
+        names = [name for name, _ in named]
+        said.append(" ".join(names[first] for first, _ in digests.shares(len(names))))
+    return "|".join(said) if len(said[0]) + len(said[1]) < NAMES_BYTES else ""
 
 
-def _hash(tensors: list[Any]) -> str:
-    state = xxhash.xxh3_64()
-    for tensor in tensors:
-        if tensor.device.type == "meta" or not tensor.numel():
-            continue
-        flat = tensor.detach().reshape(-1)
-        if flat.numel() * flat.element_size() > WHOLE_BYTES:
-            flat = _sampled(flat)
-        state.update(_bytes(flat))
-    return state.hexdigest()
+def of_update(optimizer: Any, in_models: set[int]) -> dict[str, str | int]:
+    """What an optimizer's step was made of, as plain values: see the event `update_made`.
+
+    Args:
+        in_models: ids of the parameters of all models that are trained.
+    """
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    loose = [at for at, parameter in enumerate(parameters) if id(parameter) not in in_models]
+    return {
+        "class": type(optimizer).__name__,
+        "tensors": len(parameters),
+        "elements": sum(parameter.numel() for parameter in parameters),
+        "loose": " ".join(map(str, loose)) if len(parameters) <= digests.MOST else "",
+        "layout": _hash("\n".join(f"{tuple(p.shape)} {p.dtype}" for p in parameters)),
+        "gradients": " ".join(digests.tokens([parameter.grad for parameter in parameters])),
+        "after": " ".join(digests.tokens(parameters)),
+        "state": digests.of_state(getattr(optimizer, "state", {}), parameters),
+        "settings": _settings(optimizer),
+    }
 
 
-def _sampled(flat: Any) -> Any:
-    import torch
+def _settings(optimizer: Any) -> str:
+    """The settings of an optimizer's groups, but its learning rate, as text."""
+    groups = []
+    for group in optimizer.param_groups:
+        own = {name: value for name, value in group.items() if name not in ("params", "lr", "initial_lr", "param_names")}
+        plain = {name: value for name, value in own.items() if isinstance(value, (int, float, bool, str, tuple, type(None)))}
+        groups.append(f"{len(group['params'])} tensors: " + ", ".join(f"{name}={plain[name]}" for name in sorted(plain)))
+    said = "; ".join(dict.fromkeys(groups))
+    return said if len(said) <= 600 else f"{said[:600]}… {_hash(said)}"
 
-    each = WHOLE_BYTES // _PARTS // flat.element_size()
-    starts = [at * (flat.numel() - each) // (_PARTS - 1) for at in range(_PARTS)]
-    return torch.cat([flat[start : start + each] for start in starts])
 
-
-def _bytes(flat: Any) -> Any:
-    import torch
-
-    return flat.contiguous().cpu().view(torch.uint8).numpy().data
+def _hash(text: str) -> str:
+    return xxhash.xxh3_64_hexdigest(text.encode())

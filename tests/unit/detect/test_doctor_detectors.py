@@ -79,6 +79,104 @@ def test_replicas_that_are_parts_of_a_model_are_not_compared():
     assert said("replicas-differ", stages) == ("not_applicable", "ranks-hold-parts")
 
 
+TALK = ("inconclusive", "weights-differ-and-ranks-talk")
+
+
+def looked(at, tokens, **fields):
+    """A look at four parameters, a letter a token."""
+    return replica(
+        at,
+        "".join(tokens),
+        each=" ".join(tokens),
+        named="a b c d|",
+        norm=1.0,
+        mark=float(sum(map(ord, "".join(tokens)))),
+        **fields,
+    )
+
+
+def update_made(at, gradients, **fields):
+    same = {"layout": "l", "loose": "", "state": "s", "settings": "1 tensor: momentum=0.9, nesterov=False", "elements": 500}
+    return Event("update_made", at, 0, {"update": at, "optimizer": 0, "gradients": " ".join(gradients), **same, **fields})
+
+
+def ranks_of(*of_ranks, **counts):
+    """Ranks with these events each."""
+    return [(updates(4, **counts), events) for events in of_ranks]
+
+
+def pair(first, second, one, other, *, start=None, wrapped=False, own=None, **counts):
+    """Two ranks: what their weights are before (the same, or `start`), and after two updates with these gradients."""
+    begin = start or ("pqrs", "pqrs")
+    of_ranks = []
+    for rank, (weights, gradients) in enumerate(((first, one), (second, other))):
+        more = (own or ({}, {}))[rank]
+        events = [looked(0, begin[rank], start=True, wrapped=wrapped)]
+        for at in (1, 2, 3):
+            events += [update_made(at, gradients, **more), looked(at, weights, wrapped=wrapped)]
+        of_ranks.append(events)
+    return ranks_of(*of_ranks, **counts)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        (pair("abcd", "abcd", "wxyz", "wxyz"), ("clear", "weights-equal")),
+        (pair("abcd", "efgh", "wxyz", "wxyz", start=("pqrs", "tuvw")), ("found", "ranks-start-apart")),
+        (
+            pair("abcd", "efgh", "wxyz", "wxyz", start=("pqrs", "tuvw"), wrapped=True, reductions=1),
+            ("found", "changed-after-the-wrap"),
+        ),
+        (pair("abcd", "abce", "wxyz", "wxyv"), ("found", "some-gradients-not-reduced")),
+        (pair("abcd", "abce", "wxyz", "wxyv", exchanged_elements=10, exchanged_in_forward=10), TALK),
+        (pair("abcd", "efgh", "wxyz", "stuv", exchanged_elements=600), TALK),
+        (pair("abcd", "efgh", "wxyz", "stuv", exchanged_elements=1, script_collectives=1), ("found", "nothing-is-reduced")),
+        (pair("abcd", "abcd", "wxyz", "wxyz", start=("pqrs", "tuvw")), ("clear", "weights-equal")),
+        (pair("abcd", "efgh", "wxyz", "wxyz"), ("found", "weights-drift-with-equal-gradients")),
+        (
+            pair("abcd", "efgh", "wxyz", "wxyz", wrapped=True, reductions=1, own=({"state": "s"}, {"state": "t"})),
+            ("found", "state-differs-between-ranks"),
+        ),
+        (
+            pair("abcd", "efgh", "wxyz", "wxyz", wrapped=True, reductions=1, own=({}, {"settings": "1 tensor: momentum=0"})),
+            ("found", "settings-differ-between-ranks"),
+        ),
+        (pair("abcd", "efgh", "wxyz", "stuv", wrapped=True, reductions=1), ("found", "gradients-changed-after-ddp")),
+        (pair("abcd", "abce", "wxyz", "wxyz", wrapped=True, reductions=1), ("found", "some-weights-drift-under-ddp")),
+    ],
+)
+def test_where_a_difference_comes_from(ranks, expected):
+    assert said("replicas-differ", ranks) == expected
+
+
+def test_a_tensor_of_no_module_that_drifts():
+    ranks = pair("abcd", "abcd", "wxyz", "wxyz", own=({"loose": "1", "after": "m n"}, {"loose": "1", "after": "m o"}))
+    assert said("replicas-differ", ranks) == ("found", "loose-tensors-drift")
+
+
+def test_parts_are_compared_with_the_same_part_alone_and_what_cannot_be_read_with_nothing():
+    sharded = [
+        [looked(at, tokens, sharded=True, wrapped=False) for at in (1, 2)]
+        for tokens in (["1:a", "b", "c", "-"], ["2:d", "b", "c", "e"])
+    ]
+    assert said("replicas-differ", ranks_of(*sharded)) == ("clear", "weights-equal")
+    sharded = [
+        [looked(at, tokens, sharded=True, wrapped=False) for at in (1, 2)]
+        for tokens in (["1:a", "b", "c", "d"], ["2:d", "b", "c", "e"])
+    ]
+    assert said("replicas-differ", ranks_of(*sharded)) == ("found", "parameters-outside-the-wrapper")
+
+
+def test_number_formats_that_differ_and_rounding_that_does():
+    types = [[looked(1, "abcd", names="n", types=kind)] for kind in ("float32", "bfloat16")]
+    assert said("replicas-differ", ranks_of(*types)) == ("found", "types-differ-between-ranks")
+    near = [
+        [replica(at, "w", each=" ".join(tokens), norm=1.0, mark=mark) for at in (1, 2)]
+        for tokens, mark in (("abcd", 0.5), ("efgh", 0.5 + 1e-8))
+    ]
+    assert said("replicas-differ", ranks_of(*near)) == ("inconclusive", "weights-differ-by-rounding")
+
+
 # stands-still
 
 
