@@ -101,9 +101,10 @@ class Difference:
 
     @cached_property
     def updates_apart(self) -> bool:
-        """Whether ranks made different numbers of updates."""
-        counts = {sum(step.counts.get("updates", 0) for step in log.steps) for log in self.run.ranks}
-        return len(counts) > 1 and all(log.finished for log in self.run.ranks)
+        """Whether ranks made different numbers of updates out of as many backward passes."""
+        counts = [{name: sum(s.counts.get(name, 0) for s in log.steps) for name in _BOTH} for log in self.run.ranks]
+        passes, updates = ({of_rank[name] for of_rank in counts} for name in _BOTH)
+        return len(updates) > 1 and len(passes) == 1
 
     # What ranks exchange
 
@@ -147,6 +148,8 @@ class Difference:
         others = [one for one in self.compared if one.model != self.first.model]
         return bool(others) and (any(one.wrapped for one in others) or not any(one.apart for one in others))
 
+
+_BOTH = ("backward_calls", "updates")
 
 FEW = 64
 """Numbers that a step exchanges at most for what it prints: a loss, a count of right answers."""
