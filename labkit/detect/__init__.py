@@ -47,17 +47,17 @@ def detector(name: str) -> Detector:
     """
     if name not in names():
         raise UnknownName("detector", name, names())
-    return _module(name).detect
+    return module_of(name).detect
 
 
 def is_timed(name: str) -> bool:
     """Whether a detector judges times, which noise and other programs change."""
-    return getattr(_module(name), "TIMED", False)
+    return getattr(module_of(name), "TIMED", False)
 
 
 def is_of_the_doctor(name: str) -> bool:
     """Whether only a record of the doctor holds what a detector asks for; then no lab asks it."""
-    return getattr(_module(name), "OF_THE_DOCTOR", False)
+    return getattr(module_of(name), "OF_THE_DOCTOR", False)
 
 
 def ask(name: str, record: Record) -> Verdict:
@@ -100,7 +100,7 @@ def _unanswered(name: str, error: Exception, seen: Apart, heard: set[str]) -> Ve
     why = seen.why(heard)
     return Verdict(
         detector=name,
-        question=_module(name).QUESTION,
+        question=module_of(name).QUESTION,
         status="not_applicable",
         reason="own-names-do-not-go-together" if why else "does-not-go-together",
         numbers={
@@ -113,5 +113,6 @@ def _unanswered(name: str, error: Exception, seen: Apart, heard: set[str]) -> Ve
     )
 
 
-def _module(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
+    """The module that asks a detector's question."""
     return importlib.import_module(_questions()[name])

@@ -96,6 +96,11 @@ def written(text: str, numbers: Mapping[str, Any]) -> str:
     return _WRITER.vformat(_translation().gettext(text) if text else "", (), numbers)
 
 
+def translated(text: str) -> str:
+    """A text that holds no numbers, in the reader's language."""
+    return _translation().gettext(text) if text else ""
+
+
 @functools.cache
 def _translation() -> gettext.NullTranslations:
     """The reader's language, by the environment; the texts as they stand where there is no catalogue for it."""

@@ -43,6 +43,8 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        (["explain", "rank-duplicate"], ["no question and no reason 'rank-duplicate'", "rank-duplicates"]),
+        (["explain", "order/ranks-identical"], ["no reason of order", "rank-duplicates/ranks-identical"]),
         (["run", "duplicat-data"], ["no lab 'duplicat-data'", "duplicate-data", "Did you mean 'duplicate-data'?"]),
         (["run", "duplicate-data", "--variant", "fixd"], ["'fixd'", "no-set-epoch", "Did you mean 'fixed'?"]),
         (["run", "duplicate-data", "--ranks", "four"], ["--ranks must be a whole number", "'four'"]),

@@ -1,0 +1,80 @@
+"""More of the questions about crashes and what is left after them."""
+
+from __future__ import annotations
+
+from ..explained import Explained
+
+SUBJECT, PLACE = "Checkpoints and restarts", 7
+
+EXPLAINED = {
+    "lost-work": Explained(
+        "A crash undoes what came since the newest checkpoint. Where nothing was saved, or where the checkpoint is not "
+        "used, it undoes all. The launcher starts again, and the log looks like any other.",
+        """\
+- start = 0
++ newest = newest_checkpoint(folder)
++ start = load(newest) if newest else 0
+  for step in range(start, steps):
+      train(step)
++     if step % 200 == 0:
++         save(folder, step)
+""",
+        "labkit compares the step at which each attempt begins with the newest complete save before it.",
+        "A run that was never interrupted shows nothing of this.",
+    ),
+    "resume-departs": Explained(
+        "Weights are a part of what training needs. Momentum, the learning-rate schedule, random generators and the place "
+        "in the data count as well. A resume without one of them raises no error; the loss jumps, or the run ends "
+        "elsewhere.",
+        """\
+  torch.save(
+      {
+          "model": model.state_dict(),
++         "optimizer": optimizer.state_dict(),
++         "schedule": schedule.state_dict(),
++         "generator": torch.get_rng_state(),
++         "epoch": epoch,
++         "batch": batch,
+      },
+      path,
+  )
+""",
+        "labkit compares the hash of each state when it is saved and when it is back, and the losses with those of a run "
+        "that nothing interrupted.",
+        "A program that does not repeat itself to the bit departs anyway; where runs differ before the crash, the answer "
+        "is inconclusive. Another number of ranks changes the order of sums.",
+    ),
+    "single-path": Explained(
+        "Where all ranks save to one path, the last one wins. The file can be read, and it is one rank's state: after a "
+        "restart the others go on with what is not theirs.",
+        """\
+- torch.save(state, "checkpoint.pt")
++ torch.save(state, f"checkpoint-rank{dist.get_rank()}.pt")
+""",
+        "labkit compares the paths of all saves, and hashes of what each rank writes.",
+        "Equal content to one path does no harm yet, and is said to be inconclusive.",
+    ),
+    "local-disk": Explained(
+        "A checkpoint on a node's own disk goes with the node. The ranks of the other nodes have theirs, and the run "
+        "cannot go on from a part.",
+        """\
+- folder = pathlib.Path("/local/checkpoints")
++ folder = pathlib.Path("/shared/checkpoints")
+""",
+        "labkit looks whether each rank finds, after a restart, what it had saved.",
+        "A run in which no node was lost does not show whether checkpoints outlive one.",
+    ),
+    "checkpoint-interval": Explained(
+        "A save stops the training for a while; a crash undoes what came since the last one. The best interval lies "
+        "between: about √(2 × cost of a save × mean time between failures).",
+        """\
+  for step in range(steps):
+      train(step)
+-     if step % 10 == 0:
++     if step % 200 == 0:
+          save(step)
+""",
+        "labkit times the saves and the steps between them, and takes the mean time between failures that you declare.",
+        "A guessed time between failures gives a guessed interval. An asynchronous save costs less than its duration.",
+    ),
+}

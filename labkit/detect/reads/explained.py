@@ -1,0 +1,111 @@
+"""More of the questions about data: who reads what."""
+
+from __future__ import annotations
+
+from ..explained import Explained
+
+SUBJECT, PLACE = "Data", 1
+
+EXPLAINED = {
+    "rank-duplicates": Explained(
+        "A DataLoader knows nothing of ranks. With shuffle=True each rank shuffles all of the data for itself. Where all "
+        "ranks have one seed, they read the same batch at the same step, and the averaged gradient is that of one rank. "
+        "The loss falls all the same, and an epoch takes as long as on one device.",
+        """\
+- loader = DataLoader(data, batch_size=32, shuffle=True)
++ sampler = DistributedSampler(data)
++ loader = DataLoader(data, batch_size=32, sampler=sampler)
+  for epoch in range(epochs):
++     sampler.set_epoch(epoch)
+      for inputs, labels in loader:
+          train(inputs, labels)
+""",
+        "labkit hashes each sample that a rank reads and keeps the indices that a sampler yields. It compares the ranks "
+        "step by step, and epoch by epoch.",
+        "Equal rows in the data look like one row that is read twice; indices decide where there are any. Ranks that hold "
+        "one model together (tensor or pipeline parallelism) read the same on purpose. A list that holds samples several "
+        "times, and drawing with replacement, repeat samples too. What these explain is said to be inconclusive.",
+    ),
+    "worker-duplicates": Explained(
+        "Each worker of a DataLoader has a copy of the data set. A map-style data set is told which indices a worker is "
+        "to read; an IterableDataset is not. Unless it asks which worker it is in, each worker yields all of it, and an "
+        "epoch grows with the number of workers.",
+        """\
+  class Stream(IterableDataset):
+      def __iter__(self):
+-         yield from self.items
++         info = torch.utils.data.get_worker_info()
++         worker, workers = (info.id, info.num_workers) if info else (0, 1)
++         share = dist.get_rank() * workers + worker
++         yield from itertools.islice(self.items, share, None, dist.get_world_size() * workers)
+""",
+        "labkit hashes each sample that a rank reads and counts how often each comes within an epoch.",
+        "Sampling with replacement repeats samples, but unevenly. Equal rows in the data look like repeats, and where no "
+        "indices are known the answer is inconclusive.",
+    ),
+    "coverage": Explained(
+        "What is sharded twice is read in part: the sampler takes a rank's share, and a second wrapper takes a share of "
+        "that. An epoch is suspiciously short, and most of the data is never trained on. An iterator that is used up has "
+        "the same effect: from the second epoch on nothing is read at all.",
+        """\
+  loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+- for batch in itertools.islice(loader, dist.get_rank(), None, dist.get_world_size()):
++ for batch in loader:
+      train(batch)
+""",
+        "labkit counts the different samples that all ranks together read in an epoch, by index or by hash, and holds "
+        "them against the length of the data set.",
+        "A dropped tail of less than one global batch is no finding. A curriculum or a resumed epoch reads a part on "
+        "purpose; where another epoch reads all, that is said. Equal rows make hashes fewer than the samples.",
+    ),
+    "order": Explained(
+        "DistributedSampler draws each epoch's permutation from its seed and its epoch number. The number changes only "
+        "where somebody calls set_epoch. Without it, or where the call reaches another object than the one that draws, "
+        "each epoch brings the same batches in the same order.",
+        """\
+  for epoch in range(epochs):
++     sampler.set_epoch(epoch)
+      for inputs, labels in loader:
+          train(inputs, labels)
+""",
+        "labkit compares the order in which samples were read in each epoch with the epochs before it. It does not ask "
+        "whether set_epoch was called.",
+        "Few samples have few orders, and chance repeats one now and then. Augmentation changes the hash of a sample each "
+        "time; then only indices show the order. An evaluation comes in one order on purpose.",
+    ),
+    "validation-leak": Explained(
+        "A split that is drawn with a generator seeded by rank gives each rank a validation set of its own. What one rank "
+        "holds out, another trains on. The validation score then is one of data that the model has seen, and the test "
+        "set will be worse.",
+        """\
+- draw = torch.Generator().manual_seed(seed + dist.get_rank())
++ draw = torch.Generator().manual_seed(seed)
+  train_set, held_out = random_split(data, [0.9, 0.1], generator=draw)
+""",
+        "labkit looks which of the samples that were read without a backward pass are trained on by any rank, by index in "
+        "the whole data set or by hash.",
+        "Copies of a row in both parts look like a leak; a few of them are said to be inconclusive. Two data sets that "
+        "both count from 0 share indices and no content. A last training on all data after the last validation is no "
+        "leak.",
+    ),
+}
+
+FIXES = {
+    "iterator-used-up": """\
+- batches = iter(loader)
+  for epoch in range(epochs):
+-     for batch in batches:
++     for batch in loader:
+          train(batch)
+""",
+    "one-batch-again-and-again": """\
+- for step in range(steps):
+-     inputs, labels = next(iter(loader))
++ for inputs, labels in loader:
+      train(inputs, labels)
+""",
+    "not-shuffled": """\
+- loader = DataLoader(data, batch_size=32)
++ loader = DataLoader(data, batch_size=32, shuffle=True)
+""",
+}

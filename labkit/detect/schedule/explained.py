@@ -1,0 +1,27 @@
+"""More of the questions about the learning rate."""
+
+from __future__ import annotations
+
+from ..explained import Explained
+
+SUBJECT, PLACE = "Learning rate", 3
+
+EXPLAINED = {
+    "learning-rate-schedule": Explained(
+        "A schedule counts its own steps. Where it is stepped once a micro-batch, or once a rank, it is through long "
+        "before the run is, and the rest of the run changes nothing. The loss is flat then, as at the end of any "
+        "training.",
+        """\
+  for number, (inputs, labels) in enumerate(loader, 1):
+      (loss_of(model(inputs), labels) / K).backward()
+      if number % K == 0:
+          optimizer.step()
+          optimizer.zero_grad()
+-     schedule.step()
++         schedule.step()
+""",
+        "labkit notes the learning rate that each update uses and counts the steps of schedulers between them.",
+        "A schedule that reaches 0 before the run ends on purpose looks the same. A run that was cut short does not show "
+        "the end of its schedule.",
+    ),
+}
