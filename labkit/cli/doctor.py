@@ -41,7 +41,8 @@ def doctor(
     from ..doctor.sarif import sarif as sarif_of
     from ..errors import UsageError
     from ..ranks.join import outer_place
-    from ..view.diagnosis import page, print_diagnosis
+    from ..view.diagnosis import print_diagnosis
+    from ..view.diagnosis_page import page
 
     check_statuses(fail_on)
     check_json(json)

@@ -34,6 +34,7 @@ class Explained:
         seen: how labkit sees it; begins with a verb's subject, and names what is recorded.
         fooled: what could fool that, and what labkit says then.
         lab: the slug of the lab that shows it, for a question that no lab asks; "" where there is none.
+        needs: in a few words what an answer takes that one run of a script does not bring; "" where it brings all.
     """
 
     mechanism: str
@@ -41,6 +42,7 @@ class Explained:
     seen: str
     fooled: str
     lab: str = ""
+    needs: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ class Explanation:
 def subject_of(name: str) -> str:
     """The subject of a detector: "Data", "Learning rate"."""
     return translated(getattr(_texts(name), "SUBJECT", "Other"))
+
+
+def weighs_at_a_crash(name: str) -> bool:
+    """Whether what a detector finds costs something only where a run is interrupted."""
+    return getattr(_texts(name), "AT_A_CRASH", False)
 
 
 def subjects() -> list[str]:
@@ -137,12 +144,12 @@ def _of_question(name: str) -> Explanation:
 
 def _of_reason(name: str, key: str) -> Explanation:
     reason = catalogue()[key]
-    said = {"reason": key, "cause": without_numbers(reason.cause), "advice": without_numbers(reason.script or reason.fix)}
+    cause, advice = without_numbers(reason.cause), without_numbers(reason.script or reason.fix)
     if not name:
-        return Explanation("", "", "", None, **said)
+        return Explanation("", "", "", None, key, cause, advice)
     told = explained(name)
     fix = getattr(_texts(name), "FIXES", {}).get(key, told.fix if told else "")
-    return Explanation(name, module_of(name).QUESTION, subject_of(name), told, fix=fix, **said)
+    return Explanation(name, module_of(name).QUESTION, subject_of(name), told, key, cause, advice, fix)
 
 
 def _unknown(key: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import msgspec
 import xxhash
 
 from .. import __version__
+from ..detect.explained import subject_of, subjects, weighs_at_a_crash
 from ..detect.verdict import Verdict, Verdicts
 from ..errors import UsageError, shown
 from ..ranks.join import Place
@@ -27,6 +28,8 @@ from ..record.store import new_folder, read_record, read_run, runs_folder, write
 from ..showing import as_html
 from ..watch.machine import device_name
 from . import launch as launching
+from .checklist import ORDER, checklist, counted
+from .excerpts import Excerpt, excerpt
 from .launch import Ended, Launch, RankEnd, threads_of_a_rank
 from .rank import end_of, watched
 from .source import is_distributed
@@ -41,20 +44,22 @@ class Diagnosis:
         ended: how its ranks ended.
         reading: its record, asked; None where the script left none, being no training.
         ranks_by: "given" or "source": who said how many ranks.
+        root: the folder that the script was started from; places are relative to it.
     """
 
     command: tuple[str, ...]
     ended: Ended
     reading: Reading | None
     ranks_by: str = "given"
+    root: Path = field(default_factory=Path.cwd)
 
     @cached_property
     def verdicts(self) -> Verdicts:
         """All answers, the most expensive first: of those that found something those without a figure lead, being wrong
-        results and not slow ones."""
+        results and not slow ones; what costs something only after a crash comes last."""
         if self.reading is None:
             return Verdicts(())
-        return Verdicts(sorted(self.reading.verdicts, key=_order))
+        return Verdicts(ordered(self.reading.verdicts))
 
     _repr_html_ = as_html
 
@@ -84,13 +89,50 @@ class Diagnosis:
             "stood_still": ended.stood_still,
             "seconds": round(ended.seconds, 3),
             "ranks": ranks,
+            "labkit": __version__,
+            "counts": counted(self.verdicts),
+            "findings": [self._finding(verdict) for verdict in self.found],
+            "checklist": [
+                {"subject": subject, "detector": item.verdict.detector, "status": item.verdict.status, "why": item.why}
+                for subject, items in checklist(self.verdicts).items()
+                for item in items
+            ],
             "reading": None if self.reading is None else self.reading.report(),
         }
 
+    def _finding(self, verdict: Verdict) -> dict[str, Any]:
+        line = self.excerpt(verdict)
+        return {
+            "detector": verdict.detector,
+            "reason": verdict.reason,
+            "question": verdict.question,
+            "cause": verdict.cause,
+            "fix": verdict.fix,
+            "waste": verdict.waste,
+            "where": verdict.where,
+            "source": None if line is None else line.text,
+            "explain": f"{verdict.detector}/{verdict.reason}",
+        }
 
-def _order(verdict: Verdict) -> tuple[int, float]:
-    status = ("found", "inconclusive", "clear", "not_applicable").index(verdict.status)
-    return status, -(verdict.waste if verdict.waste is not None else 2.0)
+    def excerpt(self, verdict: Verdict, around: int = 0) -> Excerpt | None:
+        """The line that a finding points at, with so many around it; None where there is none, or it cannot be read."""
+        return excerpt(verdict.where, self.root, around)
+
+    @property
+    def updates(self) -> int:
+        """Steps of optimizers on rank 0."""
+        return 0 if self.reading is None else sum(step.counts.get("updates", 0) for step in self.reading.run.ranks[0].steps)
+
+
+def ordered(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Verdicts as a report has them: found, undecided, clear, not seen; those that were found by what they cost."""
+    return sorted(verdicts, key=_order)
+
+
+def _order(verdict: Verdict) -> tuple[int, bool, float, int]:
+    status = ORDER.index(verdict.status)
+    waste = verdict.waste if verdict.waste is not None else 2.0
+    return status, weighs_at_a_crash(verdict.detector), -waste, subjects().index(subject_of(verdict.detector))
 
 
 def examine(

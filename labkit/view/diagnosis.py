@@ -1,97 +1,167 @@
-"""What the doctor says, in a terminal, in a notebook and as one page."""
+"""What the doctor says, in a terminal: the findings, what stays undecided, and a check-list of all questions.
+
+No frames and no tables of lines: the text reads the same aloud, in a file and in a terminal of 60 columns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
+from ..detect.verdict import Verdict
+from ..doctor.checklist import ORDER, WORDS, Item, checklist, counted
 from ..words import duration, plural, printable
-from .cards import chip, escape, sentence, verdict_card
-from .terminal import verdict_in_terminal
+from .cards import sentence
+from .lines import code, paragraph
+from .palette import STATUS_MARK
 
 if TYPE_CHECKING:
-    from ..detect.verdict import Verdict
     from ..doctor.diagnosis import Diagnosis
+
+_STYLE = {"found": "bold red", "clear": "green", "inconclusive": "yellow", "not_applicable": "dim"}
+_LEFT = 3
+_EVIDENCE = 6
+"""Numbers that are shown of one finding."""
+
+
+def command_said(diagnosis: Diagnosis) -> str:
+    """The script and its arguments, fit to be shown."""
+    return printable(" ".join(diagnosis.command))
 
 
 def headline(diagnosis: Diagnosis) -> str:
-    """One sentence: what was run, how it ended and how much was found."""
+    """One sentence: on what it ran, for how long, and how it ended."""
     ended, ranks = diagnosis.ended, len(diagnosis.ended.ranks)
-    said = f"{printable(' '.join(diagnosis.command))} on {plural(ranks, 'rank')}, {duration(ended.seconds)}: "
+    updates = f", {plural(diagnosis.updates, 'update')}" if diagnosis.trained else ""
+    return f"{plural(ranks, 'rank')}{updates}, {duration(ended.seconds)}: {_end(diagnosis)}"
+
+
+def _end(diagnosis: Diagnosis) -> str:
+    ended = diagnosis.ended
     if ended.stood_still:
-        return said + "it stood still and was ended"
+        return "it stood still and was ended"
     if ended.stopped:
-        return said + "it was ended at its deadline"
+        return "it was ended at its deadline"
     failed = [one for one in ended.ranks if one.end.startswith("raised") or one.code]
     if failed:
-        return said + f"rank {failed[0].rank} {failed[0].end}"
+        return f"rank {failed[0].rank} {failed[0].end}"
     if not diagnosis.trained:
-        return said + "no optimizer made a step, so there is no training to examine"
+        return "no optimizer made a step, so there is no training to examine"
     enough = any(one.end == "enough" for one in ended.ranks)
-    return said + ("ended after the steps that were asked for" if enough else "came to its end")
+    return "ended after the steps that were asked for" if enough else "it came to its end"
 
 
-def counted(diagnosis: Diagnosis) -> str:
-    """How many questions have which answer."""
-    by = {status: sum(v.status == status for v in diagnosis.verdicts) for status in _SAID}
-    return ", ".join(f"{number} {_SAID[status]}" for status, number in by.items() if number)
+def tally(diagnosis: Diagnosis) -> str:
+    """How many questions have which answer: "2 found, 1 undecided, 14 clear, 30 not seen"."""
+    return ", ".join(f"{number} {WORDS[status]}" for status, number in counted(diagnosis.verdicts).items() if number)
 
 
-_SAID = {
-    "found": "found",
-    "inconclusive": "cannot be told yet",
-    "clear": "clear",
-    "not_applicable": "not seen in this run",
-}
+def waste_said(verdict: Verdict) -> str:
+    """What a finding costs: "wastes 50 % of device time"; empty where that has no figure."""
+    return "" if verdict.waste is None else f"wastes {100 * verdict.waste:.3g} % of device time"
+
+
+def open_said(verdict: Verdict) -> str:
+    """Why a question stays undecided, and what to do to know."""
+    known = verdict.fix if verdict.fix.endswith((".", "?", "!")) else f"{verdict.fix}."
+    return sentence(verdict.cause) + (f" To know: {known}" if verdict.fix else "")
+
+
+def evidence_of(verdict: Verdict) -> dict[str, str]:
+    """Its numbers, by what they are called, as a person reads them."""
+    return {name.replace("_", " "): quantity.said for name, quantity in list(verdict.evidence.items())[:_EVIDENCE]}
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis, *, everything: bool = False) -> None:
-    """The findings, then what stays open, then what is clear; what was not seen is counted unless `everything`."""
-    console.print(Text(headline(diagnosis), style="bold"))
-    for verdict in diagnosis.verdicts:
-        if verdict.status in ("found", "inconclusive"):
-            console.print(verdict_in_terminal(verdict))
-    clear = [verdict.detector for verdict in diagnosis.verdicts if verdict.status == "clear"]
-    if clear:
-        console.print(Text.assemble(("✓ CLEAR  ", "bold green"), ", ".join(clear)))
-    if everything:
-        for verdict in diagnosis.verdicts:
-            if verdict.status == "not_applicable":
-                console.print(verdict_in_terminal(verdict))
-    if diagnosis.verdicts:
-        more = "" if everything else "; --all says why not"
-        console.print(Text(counted(diagnosis) + more, style="dim"))
+    """The findings, then what stays undecided, then the check-list, where each question has a line with `everything`."""
+    paragraph(console, Text.assemble(("labkit doctor: ", "dim"), (command_said(diagnosis), "bold")))
+    paragraph(console, sentence(headline(diagnosis)))
+    if not diagnosis.verdicts:
+        return
+    paragraph(console, Text(sentence(tally(diagnosis)), style="bold"))
+    for number, verdict in enumerate(diagnosis.found, 1):
+        console.print()
+        _print_finding(console, diagnosis, number, verdict)
+    undecided = [verdict for verdict in diagnosis.verdicts if verdict.status == "inconclusive"]
+    if undecided:
+        _heading(console, "Undecided")
+    for verdict in undecided:
+        paragraph(console, verdict.question, left=_LEFT, first=_mark(verdict))
+        paragraph(console, Text(open_said(verdict), style="dim"), left=_LEFT)
+    _heading(console, "Check-list")
+    for subject, items in checklist(diagnosis.verdicts).items():
+        _print_subject(console, subject, items, everything)
+    console.print()
+    _print_rest(console, diagnosis, everything)
 
 
-def diagnosis_card(diagnosis: Diagnosis) -> str:
-    """The same as a card."""
-    parts = [f"<div><strong>{escape(headline(diagnosis))}</strong></div>"]
-    parts += [verdict_card(verdict) for verdict in diagnosis.verdicts if verdict.status == "found"]
-    parts += [_line(verdict) for verdict in diagnosis.verdicts if verdict.status in ("inconclusive", "clear")]
-    unseen = [verdict for verdict in diagnosis.verdicts if verdict.status == "not_applicable"]
-    if unseen:
-        said = plural(len(unseen), "question") + " not seen in this run"
-        parts.append(f"<details><summary>{said}</summary>{''.join(map(_line, unseen))}</details>")
-    return f"<div style='max-width:62em'>{''.join(parts)}</div>"
+def _print_finding(console: Console, diagnosis: Diagnosis, number: int, verdict: Verdict) -> None:
+    head = Text.assemble(("found", _STYLE["found"]), f"  {verdict.question}")
+    if waste := waste_said(verdict):
+        head.append(f"  ({waste})", style="bold")
+    paragraph(console, head, left=_LEFT, first=Text(f"{number}.", style=_STYLE["found"]))
+    paragraph(console, sentence(verdict.cause), left=_LEFT)
+    if verdict.where:
+        code(console, Text(f"{printable(verdict.where)}", style="bold"), left=_LEFT)
+        line = diagnosis.excerpt(verdict)
+        if line is not None:
+            code(console, Text(f"    {line.text}", style="cyan"), left=_LEFT)
+    if verdict.fix:
+        paragraph(console, sentence(verdict.fix), left=_LEFT + 10, first=Text(f"{' ' * _LEFT}Fix", style="bold"))
+    if verdict.evidence:
+        said = "; ".join(f"{name}: {value}" for name, value in evidence_of(verdict).items())
+        paragraph(console, printable(said), left=_LEFT + 10, first=f"{' ' * _LEFT}Evidence")
+    more = f"labkit explain {verdict.detector}/{verdict.reason}"
+    paragraph(console, Text(more), left=_LEFT + 10, first=f"{' ' * _LEFT}More")
 
 
-def _line(verdict: Verdict) -> str:
-    fix = f" To know: {escape(sentence(verdict.fix))}" if verdict.fix and verdict.status != "clear" else ""
-    return (
-        f"<div style='margin:.25em 0'>{chip(verdict.status)} {escape(verdict.question)} "
-        f"<span style='font-size:85%;opacity:.8'>{escape(sentence(verdict.cause))}{fix}</span></div>"
-    )
+def _print_subject(console: Console, subject: str, items: list[Item], everything: bool) -> None:
+    shown = [item for item in items if everything or not item.needs]
+    if not shown:
+        return
+    paragraph(console, Text(subject, style="bold"), left=_LEFT, first=" " * _LEFT)
+    for said, text in _lines(shown, everything):
+        paragraph(console, text, left=_LEFT + 15, first=Text.assemble(" " * (_LEFT + 2), said))
 
 
-def page(diagnosis: Diagnosis) -> str:
-    """One self-contained HTML file: no script, no address outside."""
-    title = escape(f"labkit doctor: {' '.join(diagnosis.command)}")
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        "<style>body{font:16px/1.45 system-ui,sans-serif;margin:2em auto;max-width:64em;padding:0 1em}</style></head>"
-        f"<body><h1 style='font-size:1.3em'>{title}</h1>{diagnosis_card(diagnosis)}"
-        f"<p style='font-size:85%;opacity:.8'>{escape(counted(diagnosis))}</p></body></html>\n"
-    )
+def _lines(items: list[Item], everything: bool) -> Iterator[tuple[Text, Text]]:
+    """(answer, questions) line by line: equal answers in one line, but for what was not seen, which says why."""
+    apart = [item for item in items if everything or item.verdict.status == "not_applicable"]
+    for status in ORDER:
+        together = [item for item in items if item.verdict.status == status and item not in apart]
+        if together:
+            yield _said(together[0].verdict), Text(", ".join(map(_name, together)))
+    for item in apart:
+        yield _said(item.verdict), Text.assemble(_name(item), (f": {printable(item.why)}", "dim"))
+
+
+def _name(item: Item) -> str:
+    return item.verdict.detector + (f" ({item.number})" if item.number else "")
+
+
+def _print_rest(console: Console, diagnosis: Diagnosis, everything: bool) -> None:
+    """What was left out, and where more is said."""
+    asked = [item for items in checklist(diagnosis.verdicts).values() for item in items if item.needs]
+    if asked and not everything:
+        names = ", ".join(item.verdict.detector for item in asked)
+        said = (
+            f"{plural(len(asked), 'question')} that one run of a script cannot answer: {names}. --all says what each needs."
+        )
+        paragraph(console, Text(said, style="dim"))
+    paragraph(console, Text("Nothing was sent anywhere.", style="dim"))
+
+
+def _said(verdict: Verdict) -> Text:
+    return Text.assemble((f"{STATUS_MARK[verdict.status]} {WORDS[verdict.status]}", _STYLE[verdict.status]), "  ")
+
+
+def _mark(verdict: Verdict) -> Text:
+    return Text(f"{STATUS_MARK[verdict.status]} ", style=_STYLE[verdict.status])
+
+
+def _heading(console: Console, heading: str) -> None:
+    console.print()
+    console.print(Text(heading, style="bold"))

@@ -11,7 +11,7 @@ from ..record.table import Table
 from ..results import CheckResult, Comparison, Diff, LabsHere
 from ..showing import look
 from .cards import check_card, comparison_card, diff_card, lab_card, record_card, verdict_card, verdicts_card
-from .diagnosis import diagnosis_card
+from .diagnosis_page import diagnosis_card
 from .survey import baseline_card, labs_here_card
 from .tables import table_card
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..explained import Explained
 
 SUBJECT, PLACE = "Checkpoints and restarts", 7
+AT_A_CRASH = True
 
 _SAVE_THE_REST = """\
   torch.save(

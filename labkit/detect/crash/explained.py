@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..explained import Explained
 
 SUBJECT, PLACE = "Checkpoints and restarts", 7
+AT_A_CRASH = True
 
 EXPLAINED = {
     "lost-work": Explained(
@@ -21,6 +22,7 @@ EXPLAINED = {
 """,
         "labkit compares the step at which each attempt begins with the newest complete save before it.",
         "A run that was never interrupted shows nothing of this.",
+        needs="a run that was interrupted and went on",
     ),
     "resume-departs": Explained(
         "Weights are a part of what training needs. Momentum, the learning-rate schedule, random generators and the place "
@@ -43,6 +45,7 @@ EXPLAINED = {
         "that nothing interrupted.",
         "A program that does not repeat itself to the bit departs anyway; where runs differ before the crash, the answer "
         "is inconclusive. Another number of ranks changes the order of sums.",
+        needs="a run that was interrupted and went on",
     ),
     "single-path": Explained(
         "Where all ranks save to one path, the last one wins. The file can be read, and it is one rank's state: after a "
@@ -53,6 +56,7 @@ EXPLAINED = {
 """,
         "labkit compares the paths of all saves, and hashes of what each rank writes.",
         "Equal content to one path does no harm yet, and is said to be inconclusive.",
+        needs="saves that the script records",
     ),
     "local-disk": Explained(
         "A checkpoint on a node's own disk goes with the node. The ranks of the other nodes have theirs, and the run "
@@ -63,6 +67,7 @@ EXPLAINED = {
 """,
         "labkit looks whether each rank finds, after a restart, what it had saved.",
         "A run in which no node was lost does not show whether checkpoints outlive one.",
+        needs="a run that was interrupted and went on",
     ),
     "checkpoint-interval": Explained(
         "A save stops the training for a while; a crash undoes what came since the last one. The best interval lies "
@@ -76,5 +81,6 @@ EXPLAINED = {
 """,
         "labkit times the saves and the steps between them, and takes the mean time between failures that you declare.",
         "A guessed time between failures gives a guessed interval. An asynchronous save costs less than its duration.",
+        needs="timed saves, and the time between failures",
     ),
 }

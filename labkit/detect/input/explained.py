@@ -34,6 +34,7 @@ EXPLAINED = {
         "spaced by what one fetch takes.",
         "A store that serves requests in turn leaves the same mark, and so the answer is inconclusive where one is read. "
         "Workers fetch ahead, and then waiting says little.",
+        needs="a second run on one rank alone",
     ),
     "saturated-store": Explained(
         "A store has a limit that all its readers share. One rank reads fast; W ranks get a part each, and further ranks "
@@ -52,6 +53,7 @@ EXPLAINED = {
         "one rank that reads alone. It takes a program that counts them (`store_bytes`).",
         "A cache below the store makes the second reading faster than the first. Workers read ahead, and then the time of "
         "a fetch is not the time of reading.",
+        needs="counts of the bytes that were read, and a run on one rank alone",
     ),
     "needless-workers": Explained(
         "Workers prepare a batch in another process and pass it on, which takes time of its own. Where the data are ready "
@@ -62,5 +64,6 @@ EXPLAINED = {
 """,
         "labkit compares the time of a step with that of the same run without workers.",
         "Noise of the machine; where the times of steps overlap, the answer is inconclusive.",
+        needs="a second run without workers",
     ),
 }

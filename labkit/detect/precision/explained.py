@@ -42,6 +42,7 @@ EXPLAINED = {
         _SCALER,
         "labkit counts the gradient elements that are exactly 0, beside those of the same steps in fp32.",
         "ReLU and blank inputs make zeros in any format; only what exceeds the fp32 run's zeros counts.",
+        needs="a second run in fp32",
     ),
     "lost-updates": Explained(
         "A weight in 16 bits has neighbours at a distance: bf16 near 0.1 has one every 5e-4. An update of less than half "
@@ -59,6 +60,7 @@ EXPLAINED = {
 """,
         "labkit counts the elements with a gradient whose weight an update leaves as it was, beside those of an fp32 run.",
         "With a tiny learning rate fp32 loses updates too; that is why there is a comparison.",
+        needs="a second run in fp32",
     ),
     "stale-casts": Explained(
         "Autocast keeps the 16-bit casts that it makes of fp32 weights and uses them again until its context is left. One "
@@ -120,6 +122,7 @@ EXPLAINED = {
 """,
         "labkit times steps in the format and in fp32 by turns, several times.",
         "Noise of the machine; where the repeats disagree, the answer is inconclusive.",
+        needs="steps timed beside fp32's",
     ),
     "mixed-precision-setup": Explained(
         "Each format wants its own set-up. fp16 has no numbers below 6e-8 and so wants a scaler. bf16 and fp32 share "

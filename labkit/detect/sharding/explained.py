@@ -60,5 +60,6 @@ EXPLAINED = {
         "labkit measures what a rank holds, counts the bytes that it sends, and times the steps of each strategy on one "
         "link.",
         "More bytes on a link that hides them cost no time, and are no finding.",
+        needs="the memory of a device, and a run of another stage",
     ),
 }

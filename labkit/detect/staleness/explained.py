@@ -18,6 +18,7 @@ EXPLAINED = {
         "labkit takes the version of the weights that each gradient was computed on and applied to, and compares the loss "
         "with that of a synchronous run over as many samples. It takes a program that records versions.",
         "Without a synchronous run nothing shows what fresh gradients would have reached: the answer is inconclusive.",
+        needs="the version of the weights behind each gradient",
     ),
     "repeatable": Explained(
         "Gradients that are applied in the order in which they arrive depend on the speed of each rank in each moment. "
@@ -30,6 +31,7 @@ EXPLAINED = {
 """,
         "labkit compares hashes of the final weights of several runs of one program.",
         "Equal weights in a few runs do not prove that the next one will be equal.",
+        needs="a second run with the same seed",
     ),
     "straggler": Explained(
         "A collective makes every rank as slow as the slowest. The slow one computes longest and waits least. A worse "

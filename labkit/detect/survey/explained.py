@@ -26,6 +26,7 @@ EXPLAINED = {
 """,
         "labkit measures all-reduces of several sizes and compares the fit with each of them.",
         "A busy machine shifts single sizes; what the repeats' own scatter explains is no finding.",
+        needs="a measured link: labkit run start-here",
     ),
     "page-cache": Explained(
         "A file that was just written lies in memory. Reading it back measures memory, and the disk looks far faster than "
@@ -38,5 +39,6 @@ EXPLAINED = {
 """,
         "labkit drops the file's pages, asks the kernel which are left, and compares the rate with that of memory.",
         "A cache below the operating system (of a virtual machine's host, of a disk) is not seen, except by its speed.",
+        needs="measured storage: labkit run start-here",
     ),
 }

@@ -20,6 +20,7 @@ EXPLAINED = {
         "measured on this machine.",
         "A ceiling that was measured while other programs ran is too low. Recomputation is work that the model does not "
         "need, and is not counted.",
+        needs="a model whose sizes are declared, and a measured ceiling",
     ),
     "busy-not-useful": Explained(
         "Utilisation as the system shows it is the share of time in which something runs. A loop that copies memory shows "
@@ -33,6 +34,7 @@ EXPLAINED = {
         "labkit compares the processor time of a run with the arithmetic that goes into the model.",
         "A core that another program has is no idleness of this one: time in which a thread waited for a core counts as "
         "busy.",
+        needs="a model whose sizes are declared, and processor times",
     ),
     "flop-convention": Explained(
         "Two figures of MFU can be compared only where both count the same. torch's counter knows the operations that it "
@@ -48,5 +50,6 @@ EXPLAINED = {
         "labkit compares what the counter saw in a step with what the formula gives.",
         "A network whose first layer is large: that layer has no gradient of its input, so it does less than the formula "
         "says.",
+        needs="a step whose FLOPs were counted",
     ),
 }

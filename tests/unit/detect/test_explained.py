@@ -1,4 +1,4 @@
-"""`labkit explain`: each question has its texts, each diff is plain torch that parses, and a key that is wrong finds near ones."""
+"""`labkit explain`: each question has its texts, each diff is plain torch, and a key that is wrong finds near ones."""
 
 from __future__ import annotations
 
