@@ -25,3 +25,39 @@ EXPLAINED = {
         "the end of its schedule.",
     ),
 }
+
+FIXES = {
+    "scheduler-before-optimizer": """\
+  loss.backward()
+- schedule.step()
+  optimizer.step()
++ schedule.step()
+""",
+    "scheduler-never-stepped": """\
+  for inputs, labels in loader:
+      optimizer.zero_grad()
+      loss_of(model(inputs), labels).backward()
+      optimizer.step()
++     schedule.step()
+""",
+    "metric-differs-between-ranks": """\
+  total = torch.tensor([loss_sum, count])
++ dist.all_reduce(total)
+  schedule.step(total[0] / total[1])
+""",
+    "epochs-schedule-stepped-by-updates": """\
+  for epoch in range(epochs):
+      for inputs, labels in loader:
+          train(inputs, labels)
+-         schedule.step()
++     schedule.step()
+""",
+    "scheduler-stepped-too-seldom": """\
+  for epoch in range(epochs):
+      for inputs, labels in loader:
+          train(inputs, labels)
+-     schedule.step()
++         schedule.step()
+""",
+}
+FIXES["schedule-decays-to-nothing"] = FIXES["epochs-schedule-stepped-by-updates"]
