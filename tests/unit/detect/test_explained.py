@@ -107,7 +107,7 @@ def test_each_reason_can_be_asked_for(reason):
 def test_a_reason_shows_its_own_diff_and_its_question():
     found = explanation("coverage/iterator-used-up")
     assert found.detector == "coverage" and "batches = iter(loader)" in found.fix != explanation("coverage").fix
-    assert dict(explanation("replicas-differ").findings).keys() >= {"ranks-never-joined", "weights-drift-under-ddp"}
+    assert "ranks-never-joined" in dict(explanation("replicas-differ").findings)
 
 
 @pytest.mark.parametrize(
