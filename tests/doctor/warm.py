@@ -49,6 +49,8 @@ def _rank(arguments: list[str], environment: dict[str, str], cwd: str) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
+    # how a new interpreter starts the workers of a loader; a process of a server would go on with the server's way
+    multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
     from labkit.doctor import rank
 
     try:

@@ -144,4 +144,20 @@ NEEDLESS_WORKERS = {
     "steps-overlap": Reason("steps with and without workers vary, and overlap, too much to tell which is faster", _QUIET),
 }
 
-REASONS = STARVED_INPUT | CROSS_PROCESS_LOCK | SATURATED_STORE | NEEDLESS_WORKERS
+WORKER_RESTARTS = {
+    "no-workers-started": Reason(
+        "no workers of a loader were seen to be started twice", "run 2 epochs or more, with num_workers as you train"
+    ),
+    "workers-start-fast": Reason("starting the loader's workers anew takes {share:.1%} of the run"),
+    "workers-started-each-epoch": Reason(
+        "the loader's workers are started anew {times:plural time/times}, and each time the first batch comes after "
+        "{seconds:.3g} s, where a step takes {step_s:.2g} s",
+        "keep them: persistent_workers=True, and one DataLoader for all epochs; and let a worker set up less before its "
+        "first sample",
+    ),
+    "starts-hindered": Reason(
+        "starting the loader's workers anew takes {share:.0%} of the run, and other programs take cores from it", _QUIET
+    ),
+}
+
+REASONS = STARVED_INPUT | CROSS_PROCESS_LOCK | SATURATED_STORE | NEEDLESS_WORKERS | WORKER_RESTARTS

@@ -8,8 +8,10 @@ and whether autocast is open when an optimizer makes a step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...record.quantity import Quantity
-from ...record.schema import Record
+from ...record.schema import Record, Step
 from ..verdict import Verdict, answering
 
 NAME = "mixed-precision-setup"
@@ -19,6 +21,9 @@ _answer = answering(NAME, QUESTION)
 
 ENOUGH = 2
 """Updates with autocast open before it is known to stay open from one to the next."""
+
+SEVERAL = 3
+"""Calls before they are known to be made in each step."""
 
 
 def detect(record: Record) -> Verdict:
@@ -39,7 +44,27 @@ def detect(record: Record) -> Verdict:
     if still_open >= ENOUGH:
         where = used.get("autocast open at update") or None
         return _answer("found", "autocast-stays-open", evidence, where=where, updates=still_open)
-    return _of_scaler(used, formats, evidence)
+    return _of_calls(steps, used, evidence) or _of_scaler(used, formats, evidence)
+
+
+CALLS = (
+    ("updates_while_scaled", "stepped while scaled", "stepped-without-the-scaler"),
+    ("weights_cast_down", "trained weights cast down", "weights-cast-in-the-loop"),
+    ("backward_in_autocast", "backward in autocast", "backward-in-autocast"),
+)
+"""Count -> how its first place is told, and what is said where it happens again and again."""
+
+
+def _of_calls(steps: Sequence[Step], used: dict[str, str], evidence: dict[str, Quantity]) -> Verdict | None:
+    """Where calls that belong elsewhere are made in most steps; None where none are."""
+    updates = sum(step.counts.get("updates", 0) for step in steps)
+    counted = {name: sum(step.counts.get(name, 0) for step in steps) for name, _, _ in CALLS}
+    for name, told, reason in CALLS:
+        times = counted[name]
+        if times >= SEVERAL and times * 2 >= updates:
+            more = evidence | {name: Quantity(times)}
+            return _answer("found", reason, more, where=used.get(told) or None, times=times, updates=updates)
+    return None
 
 
 def _of_scaler(used: dict[str, str], formats: set[str], evidence: dict[str, Quantity]) -> Verdict:

@@ -214,6 +214,21 @@ REASONS = {
         "forward passes may go on with the old ones",
         "open autocast around the forward pass and the loss of each step, and close it before backward and optimizer.step()",
     ),
+    "stepped-without-the-scaler": Reason(
+        "{times:plural step/steps} of an optimizer were made on gradients that still carry the scaler's scale: they are "
+        "thousands of times too large, and overflows are not skipped",
+        "call scaler.step(optimizer) in the place of optimizer.step(), and scaler.update() after it",
+    ),
+    "weights-cast-in-the-loop": Reason(
+        "the weights that are trained are cast to 16 bits {times:plural time/times} in {updates:plural update/updates}: "
+        "each cast rounds away what small updates had added",
+        "leave the weights in fp32 and open autocast around the forward pass; cast a copy where one in 16 bits is needed",
+    ),
+    "backward-in-autocast": Reason(
+        "{times:plural backward pass/backward passes} ran with autocast open: gradients are computed in the formats that "
+        "the forward pass used anyway, and operations of your own run in 16 bits without your asking",
+        "close autocast before backward(): only the forward pass and the loss belong into it",
+    ),
     "fp16-without-a-scaler": Reason(
         "the model computes in fp16 without a gradient scaler: gradients below 6e-8 become 0",
         "scale the loss: scaler = torch.amp.GradScaler(); scaler.scale(loss).backward(); scaler.step(optimizer); "

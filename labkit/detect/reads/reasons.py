@@ -339,4 +339,28 @@ VALIDATION_LEAK = {
     ),
 }
 
-REASONS = SHARED | COVERAGE | RANK_DUPLICATES | WORKER_DUPLICATES | ORDER | VALIDATION_LEAK
+WORKER_RANDOM_NUMBERS = {
+    "no-worker-draws": Reason(
+        "no two workers of a loader were seen to draw random numbers",
+        "run it as you train, with num_workers=2 or more and whatever is random in the data set",
+    ),
+    "workers-share-a-generator": Reason(
+        "{workers} workers of the loader draw the same random numbers: each has a copy of the generator {name}, and starts "
+        "from the same state, in each epoch anew",
+        "make the generator in each worker, out of torch.initial_seed(): in worker_init_fn, or when __getitem__ is called "
+        "first; or use torch's, numpy's or Python's own, which torch seeds in each worker",
+    ),
+    "workers-seeded-alike": Reason(
+        "{workers} workers of the loader draw the same random numbers: something seeds {name} alike in each of them",
+        "seed in worker_init_fn by torch.initial_seed() % 2**32, which differs from worker to worker and epoch to epoch; or "
+        "leave it to torch",
+    ),
+    "workers-draw-the-same-again": Reason(
+        "each time the workers are started they draw the same random numbers from {name}: augmentations of one epoch come "
+        "again in the next",
+        "seed in worker_init_fn by torch.initial_seed() % 2**32, which is new in each epoch, unless this is meant",
+    ),
+    "workers-draw-their-own": Reason("each worker draws random numbers of its own, new in each epoch"),
+}
+
+REASONS = SHARED | COVERAGE | RANK_DUPLICATES | WORKER_DUPLICATES | ORDER | VALIDATION_LEAK | WORKER_RANDOM_NUMBERS

@@ -150,6 +150,33 @@ _WATCHED = {
         "a learning-rate scheduler is stepped for the first time",
         (Shape({"where": Term(TEXT, "file:line", ""), "updates_before": Term(COUNT, "updates", "that were made before")}),),
     ),
+    "worker_random": EventTerm(
+        "a worker of a loader drew random numbers for its first batch",
+        (
+            Shape(
+                {
+                    "start": Term(COUNT, "", "which start of workers, in their order"),
+                    "worker": Term(COUNT, "", "its number"),
+                    "of": Term(COUNT, "workers", "of this loader"),
+                    "stream": Term(FLAG, "", "whether the data set is a stream, which may shuffle alike in all workers"),
+                    "generator": Term(TEXT, "", "which one"),
+                    "state": Term(TEXT, "", "a hash of its state before"),
+                },
+            ),
+        ),
+    ),
+    "workers_started": EventTerm(
+        "workers of a loader were started, and gave their first batch",
+        (
+            Shape(
+                {
+                    "seconds": Term(AMOUNT, "s", "from the start to the batch"),
+                    "workers": Term(COUNT, "workers", "of this loader"),
+                    "where": Term(TEXT, "file:line", "of the loop"),
+                },
+            ),
+        ),
+    ),
     "plateau": EventTerm(
         "a scheduler that looks at a metric is stepped",
         (Shape({"metric": Term(WORD_OR_NUMBER, "", "what it is given"), "where": Term(TEXT, "file:line", "of the call")}),),

@@ -38,6 +38,9 @@ _OPTIMIZER = {
     "forward_checks": Term(COUNT, "checks", "whether a forward pass sees the new weights"),
     "forward_stale": Term(COUNT, "checks", "in which it saw old ones"),
     "autocast_open_at_update": Term(COUNT, "checks", "in which autocast was open around the update"),
+    "backward_in_autocast": Term(COUNT, "passes", "backward passes that began with autocast open"),
+    "weights_cast_down": Term(COUNT, "calls", "that took weights which an optimizer trains from 32 bits to 16"),
+    "updates_while_scaled": Term(COUNT, "steps", "of an optimizer on gradients that still carry the scaler's scale"),
     "forwards_*": Term(COUNT, "passes", "forward passes whose outputs are of this number format"),
 }
 _COMMUNICATION = {

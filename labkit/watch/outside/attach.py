@@ -21,6 +21,7 @@ from .replicas import Replicas
 from .saves import Saves
 from .schedules import Schedules
 from .steps import Batch, Steps
+from .workers import Workers
 from .wrappers import Wrappers
 
 LAST_CALL = ".call"
@@ -49,6 +50,7 @@ class Attached:
         self.precision = Precision(probe, self.passes.scaler_asked)
         self.schedules = Schedules(probe)
         self.effects = Effects(probe)
+        self.workers = Workers(probe)
         self.steps.after_backward = self.patches.noting(self.effects.backward)
         self.saves = Saves(probe)
         self.steps.after_update = self._updated
@@ -72,6 +74,7 @@ class Attached:
             self.precision,
             self.schedules,
             self.effects,
+            self.workers,
             self.saves,
         ):
             watcher.attach(self.patches)
@@ -127,6 +130,7 @@ class Attached:
         for fault in self.patches.faults:
             print("labkit doctor:", fault, file=sys.stderr)
         with contextlib.suppress(Exception):  # what is said last must not keep the record from its end
+            self.workers.close()
             self.schedules.close(self.steps.most is not None and self.steps.updates >= self.steps.most)
         self.steps.close()
         self.probe.close(finished=finished)

@@ -24,6 +24,8 @@ class Precision:
         self._probe, self._scaler_asked = probe, scaler_asked
         self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._told: set[str] = set()
+        self._held: set[int] = set()
+        self._scaled_since = False
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -65,6 +67,9 @@ class Precision:
             return clip
 
         patches.wrap(autocast_mode.autocast, "__enter__", enter)
+        patches.wrap(torch.Tensor, "backward", _before(patches.noting(self._backward)))
+        for name in ("half", "bfloat16", "to"):
+            patches.wrap(torch.nn.Module, name, _around_cast(patches.noting(self._cast)))
         patches.wrap(scaler, "scale", scale)
         patches.wrap(scaler, "step", step)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
@@ -86,8 +91,24 @@ class Precision:
             kind = str(context.fast_dtype).removeprefix("torch.")
             self._tell(f"autocast {kind}", called_from(3))
 
+    def _backward(self) -> None:
+        """A backward pass begins: is autocast open?"""
+        import torch
+
+        if any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")):
+            self._tell("backward in autocast", called_from(3))
+            if self._probe.in_step:
+                self._probe.count("backward_in_autocast")
+
+    def _cast(self, module: Any) -> None:
+        """A module's weights went from 32 bits to 16: are they those that an optimizer trains?"""
+        if any(id(parameter) in self._held for parameter in module.parameters()) and self._probe.in_step:
+            self._probe.count("weights_cast_down")
+            self._tell("trained weights cast down", called_from(3))
+
     def _scaled(self, scaler: Any) -> None:
         self._scalers.add(scaler)
+        self._scaled_since = self._scaled_since or scaler.is_enabled()
         if scaler.is_enabled():
             self._tell("scaler", called_from(3))
 
@@ -114,12 +135,26 @@ class Precision:
         unscaled = [state for state in scaler._per_optimizer_states.values() if state["stage"].name != "READY"]
         return not unscaled
 
+    @staticmethod
+    def _still_scaled(scaler: Any, optimizer: Any) -> bool:
+        """Whether an optimizer made its step on gradients that still carry the scale. One that takes the scale along divides
+        by it itself."""
+        if not scaler.is_enabled() or scaler._scale is None or float(scaler.get_scale()) == 1.0:
+            return False
+        state = scaler._per_optimizer_states.get(id(optimizer))
+        return (state is None or state["stage"].name == "READY") and not hasattr(optimizer, "grad_scale")
+
     def updating(self, optimizer: Any) -> None:
         """An optimizer makes a step: is autocast still open, and are its weights cast?"""
         import torch
 
+        self._held |= {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         if not self._probe.in_step:
             return
+        if self._scaled_since and any(self._still_scaled(scaler, optimizer) for scaler in self._scalers):
+            self._probe.count("updates_while_scaled")
+            self._tell("stepped while scaled", called_from(4))
+        self._scaled_since = False
         kinds = {p.dtype for group in optimizer.param_groups for p in group["params"] if p.grad is not None}
         for kind in ("cpu", "cuda"):
             if torch.is_autocast_enabled(kind) and torch.float32 in kinds and torch.is_autocast_cache_enabled():
@@ -130,3 +165,36 @@ class Precision:
             self._tell("fp16 weights", called_from(4))
         if kinds & {torch.bfloat16}:
             self._tell("bf16 weights", called_from(4))
+
+
+def _before(note: Callable[[], None]) -> Callable[[Any], Any]:
+    """Wrap a call by one that notes first."""
+
+    def around(original):
+        def called(*args, **kwargs):
+            note()
+            return original(*args, **kwargs)
+
+        return called
+
+    return around
+
+
+def _around_cast(note: Callable[[Any], None]) -> Callable[[Any], Any]:
+    """Wrap a method of a module by one that notes where it took its weights from 32 bits to 16."""
+
+    def width(module: Any) -> int:
+        first = next((p for p in module.parameters() if p.is_floating_point()), None)
+        return 0 if first is None else first.dtype.itemsize
+
+    def around(original):
+        def cast(module, *args, **kwargs):
+            before = width(module)
+            given = original(module, *args, **kwargs)
+            if before >= 4 and width(module) == 2:
+                note(module)
+            return given
+
+        return cast
+
+    return around

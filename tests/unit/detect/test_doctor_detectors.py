@@ -263,6 +263,9 @@ def use(*what):
         (["autocast bfloat16", "scaler"], {}, ("found", "bf16-with-a-scaler")),
         (["scaler"], {}, ("found", "scaler-without-fp16")),
         (["autocast bfloat16"], {"autocast_open_at_update": 1}, ("found", "autocast-stays-open")),
+        (["autocast bfloat16"], {"backward_in_autocast": 1}, ("found", "backward-in-autocast")),
+        (["autocast float16", "scaler"], {"updates_while_scaled": 1}, ("found", "stepped-without-the-scaler")),
+        ([], {"weights_cast_down": 1}, ("found", "weights-cast-in-the-loop")),
     ],
 )
 def test_mixed_precision(used, counts, expected):
