@@ -66,4 +66,18 @@ EXPLAINED = {
         "Noise of the machine; where the times of steps overlap, the answer is inconclusive.",
         needs="a second run without workers",
     ),
+    "worker-restarts": Explained(
+        "A DataLoader without persistent workers ends them after each pass and starts new ones for the next. Each sets up "
+        "again what it needs: it opens files, builds an index. Within an epoch nothing of that shows.",
+        """\
+- loader = DataLoader(data, batch_size=64, num_workers=4)
++ loader = DataLoader(data, batch_size=64, num_workers=4, persistent_workers=True)
+  for epoch in range(epochs):
+      for inputs, labels in loader:
+          step(inputs, labels)
+""",
+        "labkit times each start of a loader's workers, until their first batch is there.",
+        "On a busy machine a start takes longer than it would; labkit measures what else ran and then says inconclusive, "
+        "unless a start takes several seconds.",
+    ),
 }

@@ -88,6 +88,21 @@ EXPLAINED = {
         "both count from 0 share indices and no content. A last training on all data after the last validation is no "
         "leak.",
     ),
+    "worker-random-numbers": Explained(
+        "Workers of a loader are forked off the rank, with a copy of all that the data set holds. torch seeds its own "
+        "generator, numpy's and Python's anew in each. A generator that the data set made for itself is the same in all: "
+        "they draw the same augmentations, and the same again in the next epoch.",
+        """\
+- loader = DataLoader(data, batch_size=64, num_workers=4)
++ def seed_worker(worker):
++     get_worker_info().dataset.generator = np.random.default_rng(torch.initial_seed())
++
++ loader = DataLoader(data, batch_size=64, num_workers=4, worker_init_fn=seed_worker)
+""",
+        "labkit looks at the state of each generator in each worker, before its first batch and after.",
+        "A generator that nobody draws from says nothing. Workers of a stream may shuffle alike on purpose, each taking its "
+        "part, and are not judged.",
+    ),
 }
 
 FIXES = {
