@@ -96,7 +96,6 @@ EXPLAINED = {
 - loader = DataLoader(data, batch_size=64, num_workers=4)
 + def seed_worker(worker):
 +     get_worker_info().dataset.generator = np.random.default_rng(torch.initial_seed())
-+
 + loader = DataLoader(data, batch_size=64, num_workers=4, worker_init_fn=seed_worker)
 """,
         "labkit looks at the state of each generator in each worker, before its first batch and after.",
