@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 FOLDER = Path(__file__).parent / "cases"
 HERE = "# <- here"
@@ -23,6 +27,7 @@ class Case:
         may: what else may be found of the sick run, being true of it as well.
         ranks: processes.
         arguments: after the first.
+        needs: a package that it imports and that an extra brings; "" where it needs none.
     """
 
     path: Path
@@ -31,6 +36,7 @@ class Case:
     may: tuple[str, ...] = ()
     ranks: int = 2
     arguments: tuple[str, ...] = ()
+    needs: str = ""
 
     @property
     def line(self) -> int | None:
@@ -50,3 +56,17 @@ def _case(path: Path) -> Case:
             said: dict[str, Any] = ast.literal_eval(node.value)
             return Case(path, **{key: tuple(value) if isinstance(value, list) else value for key, value in said.items()})
     raise AssertionError(f"{path.name} has no CASE = {{…}} that says what is to be found")
+
+
+def skip_without(package: str) -> None:
+    """Skip a test whose script imports a package that is missing here. CI installs it: there the script fails instead."""
+    if package and importlib.util.find_spec(package) is None and not os.environ.get("CI"):
+        pytest.skip(f"no {package}: make setup-frameworks")
+
+
+def said_of(path: Path, name: str, default: Any) -> Any:
+    """What a script says in a constant at its top level."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return ast.literal_eval(node.value)
+    return default

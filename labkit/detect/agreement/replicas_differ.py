@@ -31,7 +31,7 @@ def detect(record: Record) -> Verdict:
     run = record.run
     if run.world_size == 1:
         return _answer("not_applicable", "one-rank-holds-one-model")
-    if run.fact("group_size") == 0:
+    if run.fact("group_size") == 0 and all(any(step.counts.get("updates") for step in log.steps) for log in run.ranks):
         where = str(run.fact("loop_where", "")) or None
         waste = 1 - 1 / run.world_size
         return _answer("found", "ranks-never-joined", where=where, waste=waste, ranks=run.world_size)

@@ -18,6 +18,9 @@ _answer = answering(NAME, QUESTION)
 ENOUGH = 8
 """Backward passes, of all ranks together, that must have used every parameter."""
 
+DEFAULTS = {"transformers": "ddp_find_unused_parameters=False in TrainingArguments"}
+"""Libraries that look for unused parameters unless they are told not to, and how they are told."""
+
 
 def detect(record: Record) -> Verdict:
     """Judge all passes of all ranks of the run under study."""
@@ -41,6 +44,10 @@ def detect(record: Record) -> Verdict:
     if len(passes) < ENOUGH:
         return _answer("inconclusive", "too-few-passes", evidence, passes=len(passes), enough=ENOUGH)
     where = str(run.fact("wrap_where", "")) or None
+    made_by = str(run.fact("ddp_made_by", "")).split(", ")
+    setting = next((DEFAULTS[name] for name in made_by if name in DEFAULTS), None)
+    if setting is not None:
+        return _answer("inconclusive", "library-looks-for-unused", evidence, passes=len(passes), setting=setting)
     return _answer("found", "every-parameter-is-used", evidence, where=where, passes=len(passes))
 
 

@@ -178,6 +178,11 @@ REASONS = {
         "graph and reduces a list of what was used, for nothing",
         "leave find_unused_parameters out; should a later step skip a layer after all, DDP says so with an error",
     ),
+    "library-looks-for-unused": Reason(
+        "every parameter was used in {passes:plural pass/passes}, and the library that wrapped the model looks for unused "
+        "ones all the same unless it is told not to",
+        "set {setting} and time both; it costs a walk through the graph in each step",
+    ),
     # per-parameter-reduction
     "sweep-tries-one-bucket-a-parameter": Reason("the run tried several bucket sizes, one a parameter among them"),
     "no-bucket-seen": Reason("no bucket was seen", "watch the DDP module with watch_ddp(ddp, probe)"),

@@ -135,6 +135,8 @@ def _decided(compared: _Compared, run: Run, together: bool) -> Verdict:
         return _answer("inconclusive", "every-step-the-same-batch", evidence)
     if max(len(of_rank) for seen in read for of_rank in seen.batches) == 1:
         return _answer("inconclusive", "epoch-is-one-step", evidence, first=first.label, second=second.label)
+    if first.key == "digest" and run.fact("watched_by") == "doctor" and run.fact("dataset_size") is None:
+        return _answer("inconclusive", "stream-in-one-order", evidence)  # its own order may be meant
     known: dict[str, Any] = {"where": _where(run)}
     if len(read) > 2:
         known["notes"] = (said("in-epochs-after-another", again=len(again), epochs=len(read) - 1),)

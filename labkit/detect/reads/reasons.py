@@ -278,6 +278,11 @@ ORDER = {
         "the loader does not shuffle: samples come in the order in which they are stored",
         "shuffle: DistributedSampler(data, shuffle=True), or shuffle=True on one rank; with a sampler " + _SET_EPOCH,
     ),
+    "stream-in-one-order": Reason(
+        "the data set is a stream without a length, and gives its samples in the same order in each epoch; no sampler could "
+        "shuffle it",
+        "where the order is not meant, shuffle within the stream by a seed that changes with the epoch",
+    ),
     "second-epoch-repeats-order": Reason(
         "the second epoch repeats the first one's order exactly: the sampler never hears which epoch it is", _SET_EPOCH
     ),

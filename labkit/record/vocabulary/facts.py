@@ -74,6 +74,7 @@ _DDP = {
     "ddp_gradient_bytes": Term(COUNT, "bytes", "of their gradients"),
     "ddp_bucket_cap_bytes": Term(COUNT, "bytes", "that a bucket holds at most"),
     "ddp_find_unused": Term(FLAG, "", "find_unused_parameters, as the module was wrapped"),
+    "ddp_made_by": Term(TEXT, "", "packages through which the script wrapped it, the nearest first"),
     "ddp_static_graph": Term(FLAG, "", "static_graph, as the module was wrapped"),
     "ddp_world_size": Term(FROM_ONE, "ranks", "of the module's process group"),
     "ddp_buckets_seen": Term(TEXT, "", "yes, or why buckets could not be seen"),

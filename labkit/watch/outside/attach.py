@@ -93,6 +93,7 @@ class Attached:
         if self.wrappers.watches:
             probe.declare(ddp_modules=len(self.wrappers.watches))
         probe.declare(optimizer_where=self.parameters.where)
+        probe.declare(wrap_where=self.wrappers.where, ddp_made_by=self.wrappers.made_by)
 
     def _place(self, probe: Probe) -> None:
         """State where the script runs, and how many ranks its process group has."""

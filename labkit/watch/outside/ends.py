@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ...record.probe import Probe
 from ...record.where import short_path
-from .patches import LIBRARIES, is_own
+from .patches import is_library
 
 BACKWARD = ("run_backward", "_run_backward", "_engine_run_backward")
 WAITS = {
@@ -50,7 +50,7 @@ def note(probe: Probe, error: BaseException, calls: Sequence[tuple[int, str, str
         calls: the last collectives, as `collectives.last_calls` gives them.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not is_own(f.filename) and not any(part in f.filename for part in LIBRARIES)]
+    own = [f for f in frames if not is_library(f.filename)]
     where = f"{short_path(own[-1].filename)}:{own[-1].lineno}" if own else ""
     said = f"{type(error).__name__}: {error}"
     waits = waits_in(frame.name for frame in reversed(frames))

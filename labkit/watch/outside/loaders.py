@@ -32,7 +32,7 @@ class Loaders:
 
         def begin(original):
             def __init__(iterator, loader, *args, **kwargs):
-                iterator._labkit_pass = watch._begin(loader)
+                iterator._labkit_pass = watch._begin(loader, iterator)
                 iterator._labkit_asked = deque()
                 original(iterator, loader, *args, **kwargs)
 
@@ -41,7 +41,7 @@ class Loaders:
         def again(original):
             def _reset(iterator, loader, first_iter=False):
                 if not first_iter:
-                    iterator._labkit_pass = watch._begin(loader)
+                    iterator._labkit_pass = watch._begin(loader, iterator)
                     iterator._labkit_asked = deque()
                 return original(iterator, loader, first_iter)
 
@@ -73,13 +73,14 @@ class Loaders:
         patches.wrap(base, "_next_index", ask)
         patches.wrap(base, "__next__", give)
 
-    def _begin(self, loader: Any) -> Pass:
+    def _begin(self, loader: Any, iterator: Any) -> Pass:
         number = self._numbers.get(loader)
         if number is None:
             number = self._numbers[loader] = len(self._numbers)
             self.where[number] = called_from(3)
         at = self._passes[number] = self._passes.get(number, -1) + 1
-        return Pass(number, at, _size(loader))
+        alive = weakref.ref(iterator)
+        return Pass(number, at, _size(loader), dropped=lambda: alive() is None)
 
     def _given(self, iterator: Any, data: Any, start: int, end: int) -> None:
         index = iterator._labkit_asked.popleft() if iterator._labkit_asked else None

@@ -59,13 +59,13 @@ class Passes:
             def __call__(module, *args, **kwargs):
                 if compiling() or watch._inside:
                     return original(module, *args, **kwargs)
-                grad = grad_enabled() and module.training and _learns(module)
+                grad = grad_enabled() and _trains(module) and _learns(module)
                 if not (grad or _has_parameters(module)):
                     return original(module, *args, **kwargs)  # a loss, a metric: no pass of a model
                 before()
                 watch._inside, start = True, _now()
                 watch.phase = "forward"
-                begins(start, grad)
+                begins(start, grad, (args, kwargs))
                 if grad:
                     met(module)
                 try:
@@ -143,6 +143,11 @@ class Passes:
         if isinstance(of, torch.Tensor) and of.numel() == 1 and of.device.type == "cpu":
             loss = float(of.detach())
         self._steps.backward(start, end, loss)
+
+
+def _trains(module: Any) -> bool:
+    """Whether a module is in training mode. A wrapper may have been left in the other while the module in it is not."""
+    return module.training or any(child.training for child in module.children())
 
 
 def _learns(module: Any) -> bool:

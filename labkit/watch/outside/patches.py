@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
+import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +67,17 @@ class Patches:
                 delattr(owner, name)
 
 
-LIBRARIES = ("/torch/", "/site-packages/", "/dist-packages/", "<frozen", "/contextlib.py", "/functools.py", "/runpy.py")
+_STDLIB = sysconfig.get_paths()["stdlib"]
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+
+
+def _torch() -> str:
+    """The folder of torch: a build of one's own lies outside of where packages are installed."""
+    spec = importlib.util.find_spec("torch")
+    return str(Path(spec.origin).parent) + os.sep if spec is not None and spec.origin else "/torch/"
+
+
+_LIBRARIES = (_torch(), _STDLIB + os.sep, _PACKAGE + os.sep)
 
 
 def is_own(file: str) -> bool:
@@ -72,12 +85,29 @@ def is_own(file: str) -> bool:
     return file.startswith(_PACKAGE)
 
 
+def is_library(file: str) -> bool:
+    """Whether a frame's file is of an installed package, the standard library or labkit, or made at run time."""
+    return file.startswith((*_LIBRARIES, "<frozen", "<string>")) or any(part in file for part in _INSTALLED)
+
+
 def called_from(depth: int = 2) -> str:
     """file:line of the nearest caller that is the script's own code; empty where there is none."""
     frame: Any = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not is_own(file) and not any(part in file for part in LIBRARIES):
+        if not is_library(file):
             return f"{short_path(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
+
+
+def called_through(depth: int = 2) -> list[str]:
+    """The installed packages between here and the script's own code, without torch, the nearest first."""
+    frame: Any = sys._getframe(depth)
+    packages: list[str] = []
+    while frame is not None and is_library(file := frame.f_code.co_filename):
+        part = next((part for part in _INSTALLED if part in file), None)
+        if part is not None and (name := file.rpartition(part)[2].split("/")[0]) not in ("torch", *packages):
+            packages.append(name)
+        frame = frame.f_back
+    return packages

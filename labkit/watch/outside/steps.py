@@ -8,7 +8,7 @@ pass were evaluated.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,23 +33,36 @@ class Pass:
         number: of the pass over this loader, from 0.
         size: samples of the whole data set; None where it cannot tell.
         trains: whether a batch of it was followed by a backward pass.
+        ended: whether the loader said that it has no more; a wrapper that reads ahead may still hold its last batches.
+        read: batches that were read since a model was called.
+        dropped: whether the script has let go of the iterator, and will read no more of this pass.
     """
 
     loader: int
     number: int
     size: int | None = None
     trains: bool = False
+    ended: bool = False
+    read: int = 0
+    first_read: int = 0
+    """Batches that were read before a model was called first."""
+    dropped: Callable[[], bool] = lambda: False
 
 
 @dataclass(eq=False)
 class Batch:
-    """A batch that was read, and is not known to be trained on yet."""
+    """A batch that was read, and is not known to be trained on yet.
+
+    Attributes:
+        memory: where its tensors lie, by which it is known again in what a model is called with.
+    """
 
     of: Pass
     digests: list[int]
     ids: list[int] | None
     start_ns: int
     end_ns: int
+    memory: frozenset[int] = frozenset()
     forwarded: bool = False
 
 
@@ -65,7 +78,10 @@ class Steps:
     _read_since: bool = False
     _epoch: int = 0
     new_epoch: bool = False
-    """Whether a loader came to its end since the last backward pass."""
+    """Whether a batch of a loader's next pass was read since the last backward pass."""
+    _ended: list[Pass] = field(default_factory=list)
+    ahead: dict[int, int] = field(default_factory=dict)
+    """Loader: how many batches what is around it reads before they are used."""
     _released: bool = False
     before_first: Callable[[Batch | None], None] | None = None
     after_update: Callable[[Any, int], None] | None = None
@@ -76,33 +92,100 @@ class Steps:
     def fetched(self, of: Pass, data: Any, ids: list[int] | None, start_ns: int, end_ns: int) -> None:
         """A loader gave a batch."""
         self._drop_evaluated()
+        self._end_passes(but=of)
         if self._updated:
             self._end()
         self._read_since = True
+        of.read += 1
         digests = _digests(data)
         if digests is None:
             return
         fitting = ids if ids is not None and len(ids) == len(digests) else None
-        self.pending.append(Batch(of, digests, fitting, start_ns, end_ns))
+        self.pending.append(Batch(of, digests, fitting, start_ns, end_ns, memory_of(data)))
 
     def pass_ended(self, of: Pass) -> None:
-        """A loader has no more batches in this pass."""
+        """A loader has no more batches in this pass. A wrapper that reads ahead may hold some that are still to be used."""
         self._drop_evaluated()
-        self.new_epoch = self.new_epoch or of.trains
-        which = {} if of.trains or any(batch.of is of for batch in self.pending) else {"of": EVALUATED}
-        if of.trains and self.probe.in_step and not self._updated:
-            self._end()  # what comes next is of another epoch
-        which |= {"loader": of.loader} if of.loader else {}
-        self.probe.event("epoch_end", epoch=of.number, **which)
+        of.ended = True
+        self._ended.append(of)
+        if all(batch.of is not of for batch in self.pending):
+            self._end_passes()
 
-    def forward(self, start_ns: int, grad: bool) -> None:
-        """A module that no other called begins its forward pass."""
+    def _end_passes(self, but: Pass | None = None) -> None:
+        """Write that passes have ended of which no batch is still to be used."""
+        for of in [of for of in self._ended if of is not but]:
+            self._ended.remove(of)
+            self.new_epoch = self.new_epoch or of.trains
+            which: dict[str, Any] = {}
+            if not of.trains and all(batch.of is not of for batch in self.pending):
+                which = {"of": EVALUATED}
+            if of.trains and self.probe.in_step and not self._updated:
+                self._end()  # what comes next is of another epoch
+            which |= {"loader": of.loader} if of.loader else {}
+            self.probe.event("epoch_end", epoch=of.number, **which)
+
+    def forward(self, start_ns: int, grad: bool, given: Any = None) -> None:
+        """A module that no other called begins its forward pass.
+
+        Args:
+            given: what it is called with. Where that lies in a batch that was read, later ones were read ahead.
+        """
         if grad and self._updated and not self._read_since:
             self._end()
-        for batch in self.pending:
+        for batch in self._batches_in(given):
             batch.forwarded = True
         if grad:
             self._begin(start_ns)
+
+    def _batches_in(self, given: Any) -> list[Batch]:
+        """The batches that a model is called with: those up to the last one whose memory it is given. Where it is given
+        none, being given copies on another device, the loader's newest batches are held back, as many as are read ahead."""
+        passes = self._passes()
+        for of in passes:
+            self._learn_ahead(of)
+        known = self._known_in(given) if len(self.pending) > 1 and given is not None else []
+        self._drop_looks(passes, known)
+        if known:
+            return self.pending[: self.pending.index(known[-1]) + 1]
+        return [batch for of in self._passes() for batch in self._due(of)]
+
+    def _known_in(self, given: Any) -> list[Batch]:
+        """The batches in whose memory lies what a model is given. Memory that two batches had is the later one's."""
+        memory, known = memory_of(given), []
+        for batch in reversed(self.pending):
+            if batch.memory & memory:
+                known.insert(0, batch)
+                memory -= batch.memory
+        return known
+
+    def _passes(self) -> list[Pass]:
+        return list({id(batch.of): batch.of for batch in self.pending}.values())
+
+    def _due(self, of: Pass) -> list[Batch]:
+        """The batches of a pass that are not only read ahead."""
+        mine = [batch for batch in self.pending if batch.of is of]
+        ahead = self.ahead.get(of.loader, 0)
+        if ahead and of.ended:
+            return mine[:1]
+        return mine[: max(0, len(mine) - ahead)]
+
+    def _drop_looks(self, passes: list[Pass], known: list[Batch]) -> None:
+        """Forget batches that the script only looked at, as next(iter(loader)) does to learn a shape: it has let go of
+        their pass and uses a later one of the same loader."""
+        for of in passes:
+            later = any(other.loader == of.loader and other.number > of.number for other in passes)
+            if later and of.dropped() and all(batch.of is not of for batch in known):
+                self.pending = [batch for batch in self.pending if batch.of is not of]
+
+    def _learn_ahead(self, of: Pass) -> None:
+        """Before the first call of a model a wrapper that reads ahead has read more batches than between later calls."""
+        if not of.read:
+            return
+        if not of.first_read:
+            of.first_read = of.read
+        elif of.loader not in self.ahead:
+            self.ahead[of.loader] = max(0, of.first_read - of.read)
+        of.read = 0
 
     def forwarded(self, start_ns: int, end_ns: int) -> None:
         """It ended, with gradients wanted."""
@@ -135,7 +218,8 @@ class Steps:
     def stepped(self, optimizer: Any, start_ns: int, end_ns: int) -> None:
         """An optimizer's step is over."""
         self._begin(start_ns)
-        self._commit()
+        if not self.probe.counted("backward_calls"):
+            self._commit()  # gradients that no call of backward made
         self.probe.add_span("optimizer", "compute", start_ns, end_ns)
         self.probe.count("updates")
         self._updated, self._read_since = True, False
@@ -151,6 +235,7 @@ class Steps:
     def close(self) -> None:
         """Write what is open."""
         self._drop_evaluated()
+        self._end_passes()
         self._release(None)
         if self.probe.in_step:
             self._end()
@@ -169,21 +254,30 @@ class Steps:
     def _begin(self, start_ns: int) -> None:
         if self.probe.in_step:
             return
-        for batch in self.pending:
+        used = self._used()
+        for batch in used:
             self._epoch = batch.of.number
-        self.probe.begin_step(self._epoch, start_ns=min([start_ns, *(batch.start_ns for batch in self.pending)]))
+        self.probe.begin_step(self._epoch, start_ns=min([start_ns, *(batch.start_ns for batch in used)]))
 
     def _end(self) -> None:
         self.probe.end_step()
         self._updated = False
 
+    def _used(self) -> list[Batch]:
+        """The batches that a model was called with; all where none was, for then no call was seen."""
+        called_with = [batch for batch in self.pending if batch.forwarded]
+        if called_with or any(self.ahead.get(batch.of.loader) for batch in self.pending):
+            return called_with
+        return self.pending
+
     def _commit(self) -> None:
         self._release(self.pending[0] if self.pending else None)
-        for batch in self.pending:
+        used = self._used()
+        for batch in used:
             batch.of.trains = True
             self.probe.add_span("fetch", "data", batch.start_ns, batch.end_ns)
             self.probe.add_samples(TRAIN, batch.digests, batch.ids)
-        self.pending.clear()
+        self.pending = [batch for batch in self.pending if batch not in used]
 
     def _drop_evaluated(self) -> None:
         """Batches whose forward pass led to no backward pass were evaluated."""
@@ -194,6 +288,29 @@ class Steps:
             else:
                 self.probe.add_seen(EVALUATED, batch.of.number, batch.digests, batch.ids)
         self.pending[:] = kept
+
+
+def memory_of(data: Any, depth: int = 3) -> frozenset[int]:
+    """Where the tensors in some nested containers lie: the same for a view of one as for itself."""
+    found: set[int] = set()
+    _add_memory(data, depth, found)
+    return frozenset(found)
+
+
+def _add_memory(data: Any, depth: int, found: set[int]) -> None:
+    import torch
+
+    if isinstance(data, torch.Tensor):
+        try:
+            found.add(data.untyped_storage().data_ptr())
+        except (NotImplementedError, RuntimeError):  # sparse, or without storage of its own
+            return
+    elif depth and isinstance(data, Mapping):
+        for value in data.values():
+            _add_memory(value, depth - 1, found)
+    elif depth and isinstance(data, (list, tuple)) and len(data) <= 64:
+        for value in data:
+            _add_memory(value, depth - 1, found)
 
 
 def _digests(data: Any) -> list[int] | None:

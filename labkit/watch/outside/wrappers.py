@@ -7,16 +7,22 @@ from typing import Any
 
 from ...record.probe import Probe
 from ..ddp import DDPWatch, watch_ddp
-from .patches import Patches, called_from
+from .patches import Patches, called_from, called_through
 
 
 class Wrappers:
-    """Modules that are wrapped, each with its watch."""
+    """Modules that are wrapped, each with its watch.
+
+    Attributes:
+        where: the script's line that made the first, file:line.
+        made_by: the packages through which it did.
+    """
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self.watches: list[DDPWatch] = []
-        self.where: dict[str, str] = {}
+        self.where = ""
+        self.made_by = ""
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def attach(self, patches: Patches) -> None:
@@ -28,17 +34,18 @@ class Wrappers:
         def around(original):
             def __init__(ddp, *args, **kwargs):
                 original(ddp, *args, **kwargs)
-                note(ddp, called_from(2))
+                note(ddp, called_from(2), called_through(2))
 
             return __init__
 
         patches.wrap(DistributedDataParallel, "__init__", around)
 
-    def _wrapped(self, ddp: Any, where: str) -> None:
+    def _wrapped(self, ddp: Any, where: str, through: list[str]) -> None:
         if ddp in self._known:
             return
         self._known.add(ddp)
-        self.where["ddp"] = where
+        if not self.where:
+            self.where, self.made_by = where, ", ".join(through)
         self.watches.append(watch_ddp(ddp, self._probe))
 
     def detach(self) -> None:

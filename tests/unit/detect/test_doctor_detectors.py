@@ -358,4 +358,42 @@ def test_checkpoints(ranks, expected):
 
 def test_ranks_that_made_no_process_group():
     assert said("replicas-differ", replicas("abc", "abc"), group_size=0) == ("found", "ranks-never-joined")
+    assert said("replicas-differ", [([], []), ([], [])], group_size=0) == ("not_applicable", "no-weights-compared")
+    # one rank that does something else than train, beside one that trains
+    assert said("replicas-differ", [*replicas("abc"), ([], [])], group_size=0)[0] != "found"
     assert said("replicas-differ", replicas("abc", "abc"), group_size=2)[0] == "clear"
+
+
+# What libraries do by themselves is no fault of the script
+
+
+def test_unused_parameters_that_a_library_looks_for_unless_told_not_to():
+    looks = {"ddp_params": 4, "ddp_find_unused": True, "ddp_static_graph": False}
+    passes = [step(number, series={"unused_params": [0]}) for number in range(8)]
+    for made_by, expected in (
+        ("", ("found", "every-parameter-is-used")),
+        ("accelerate", ("found", "every-parameter-is-used")),
+        ("accelerate, transformers", ("inconclusive", "library-looks-for-unused")),
+    ):
+        assert said("needless-find-unused", [(passes, []), (passes, [])], ddp_made_by=made_by, **looks) == expected
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, ("inconclusive", "stream-in-one-order")),
+        ({"dataset_size": 64}, ("found", "second-epoch-repeats-order")),
+    ],
+)
+def test_a_stream_may_have_an_order_of_its_own(facts, expected):
+    def epoch(number):
+        read = [
+            step(
+                16 * number + at, epoch=number, digests={"train": [1000 - 7 * place for place in range(4 * at, 4 * at + 4)]}
+            )
+            for at in range(16)
+        ]
+        return read, Event("epoch_end", 16 * number + 15, 0, {"epoch": number})
+
+    (first, end), (second, other_end) = epoch(0), epoch(1)
+    assert said("order", [([*first, *second], [end, other_end])], **facts) == expected
