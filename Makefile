@@ -10,7 +10,7 @@ LAB_ARGS ?=
 SLIDES_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-deepspeed lab test check quick notebooks slides bench soak lint clean distclean
+.PHONY: help setup setup-bench setup-deepspeed setup-frameworks lab test check quick notebooks slides bench soak lint clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,9 @@ setup-bench:
 
 setup-deepspeed:  ## prepare .venv with DeepSpeed too, for its rows in lab 06 (the lab runs without it)
 	@sh scripts/setup.sh deepspeed
+
+setup-frameworks:  ## prepare .venv with DeepSpeed, Accelerate, transformers and Lightning: all that the tests can use
+	@sh scripts/setup.sh deepspeed frameworks
 
 # JupyterLab listens on loopback only, asks for its token, and prints the address with it: open that where no browser
 # can be started here. It refuses to run as root unless told; in a container that is the usual user. Its settings keep
