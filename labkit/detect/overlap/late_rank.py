@@ -13,7 +13,7 @@ from ...record.quantity import Quantity
 from ...record.schema import Record, Source
 from ..catalogue import Said, said
 from ..spread import FEW, Slow, slow_ranks
-from ..under_load import pressure
+from ..under_load import is_heavy, pressure
 from ..verdict import Verdict, answering
 from .measures import Arrivals, arrivals, is_sweep, longest_s, measured_steps
 
@@ -31,6 +31,9 @@ ENOUGH = 4
 
 PLAIN = 3.0
 """A lateness of this many times what it varies by is no luck, in however few reductions; once is enough in more of them."""
+
+UNDER_LOAD = 0.75
+"""Of the step: where others take much of the cores, one rank may share its core with them all the time, and another not."""
 
 LUCK = 0.01
 """Of W equally quick ranks one is last in all of n reductions with probability W^(1-n). Below this they are not few."""
@@ -51,6 +54,8 @@ def detect(record: Record) -> Verdict:
     if len(seen) < ENOUGH:
         return _answer("inconclusive", "too-few-reductions", evidence, reductions=len(seen), enough=ENOUGH + 2)
     if worst.matters and not worst.by_turns:
+        if is_heavy(run) and float(np.median(late[worst.steps, worst.rank])) < UNDER_LOAD * step_s:
+            return _answer("inconclusive", "late-as-threads-outnumber-cores", evidence)
         return _blame(seen, late, [one for one in found if one.matters], evidence)
     if pressure(run) > 1 and _late_as_usual(late, step_s):
         return _answer("inconclusive", "late-as-threads-outnumber-cores", evidence)
