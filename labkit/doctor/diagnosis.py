@@ -15,6 +15,7 @@ import msgspec
 import xxhash
 
 from .. import __version__
+from ..detect import is_timed
 from ..detect.explained import subject_of, subjects, weighs_at_a_crash
 from ..detect.verdict import Verdict, Verdicts
 from ..errors import UsageError, shown
@@ -72,6 +73,11 @@ class Diagnosis:
     def found(self) -> list[Verdict]:
         """What was found, the most expensive first."""
         return [verdict for verdict in self.verdicts if verdict.status == "found"]
+
+    @property
+    def untimed(self) -> list[Verdict]:
+        """What was found by counting and comparing, not by a clock: it comes out so on every machine."""
+        return [verdict for verdict in self.found if not is_timed(verdict.detector)]
 
     @property
     def trained(self) -> bool:
@@ -136,7 +142,7 @@ def _order(verdict: Verdict) -> tuple[int, bool, float, int]:
 
 
 def examine(
-    command: Sequence[str],
+    command: Sequence[str] | str | Path,
     *,
     is_module: bool = False,
     ranks: int | None = None,
@@ -149,7 +155,7 @@ def examine(
     """Run a script on ranks of this machine, watched, and ask every question there is. *Called on* the parent.
 
     Args:
-        command: the script's file, or the module's name, and its arguments.
+        command: the script's file, or the module's name; with arguments a list of both.
         is_module: run as `python -m`.
         ranks: processes; None takes 2 where the source has to do with several ranks, else 1.
         steps: of the optimizer after which each rank ends; None runs to the script's end.
@@ -161,6 +167,7 @@ def examine(
         UsageError: no such script, or a count below 1.
         RecordError: the folder exists, or what the ranks wrote cannot be read.
     """
+    command = [str(command)] if isinstance(command, (str, Path)) else list(command)
     _check(command, is_module, ranks, steps)
     folder = new_folder(record, f"doctor-{Path(command[0]).stem}")
     own = folder / str(Role.VARIANT)

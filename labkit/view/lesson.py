@@ -15,13 +15,13 @@ from ..record.quantity import NOT_MEASURABLE, Quantity
 from .cards import box, cost_card, escape, gpu_hours_said
 
 
-def begin(lab: OpenedLab, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
+def begin(lab: OpenedLab | str, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
     """Check the notebook's parameters and say on what machine it runs. Call it in the cell after the parameters.
 
     papermill only warns of a parameter that a notebook does not have; here it is refused, with the nearest spelling.
 
     Args:
-        lab: the opened lab.
+        lab: the opened lab; of a lesson without one its question.
         namespace: the notebook's `globals()`.
         known: the names of the parameters.
 
@@ -46,22 +46,23 @@ def _injected(cells: list[str]) -> list[str]:
 
 
 class Banner:
-    """What runs here: the lab's question, the parameters, the machine."""
+    """What runs here: the lesson's question, the parameters, the machine."""
 
-    def __init__(self, lab: OpenedLab, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, lab: OpenedLab | str, parameters: Mapping[str, Any]) -> None:
         from ..watch.machine import processor_name
 
-        self.lab, self.parameters, self.machine = lab, parameters, processor_name()
+        self.question = lab if isinstance(lab, str) else lab.spec.question
+        self.title = lab if isinstance(lab, str) else f"Lab {lab.spec.number:02d} {lab.spec.slug}"
+        self.parameters, self.machine = parameters, processor_name()
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"Lab {self.lab.spec.number:02d} {self.lab.spec.slug} on {self.machine}\n{values}"
+        return f"{self.title} on {self.machine}\n{values}"
 
     def _repr_html_(self) -> str:
-        spec = self.lab.spec
         values = ", ".join(f"{name} = {value!r}" for name, value in self.parameters.items())
         return box(
-            f"<strong>{escape(spec.question)}</strong><div>{escape(values)}</div>"
+            f"<strong>{escape(self.question)}</strong><div>{escape(values)}</div>"
             f"<div style='font-size:85%;opacity:.8'>Runs here, now: {escape(self.machine)}. Every number below is measured "
             "on this machine unless it says otherwise.</div>"
         )

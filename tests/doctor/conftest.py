@@ -10,6 +10,8 @@ import pytest
 import warm
 
 from labkit.detect.verdict import Verdict
+from labkit.doctor import lessons
+from labkit.doctor.diagnosis import Diagnosis
 from labkit.doctor.diagnosis import examine as examined
 from labkit.doctor.launch import Ended
 
@@ -20,10 +22,16 @@ class Examined:
 
     ended: Ended
     verdicts: dict[str, Verdict]
+    diagnosis: Diagnosis | None = None
 
     @property
     def found(self) -> dict[str, Verdict]:
         return {f"{v.detector}/{v.reason}": v for v in self.verdicts.values() if v.status == "found"}
+
+    @property
+    def updates(self) -> int:
+        assert self.diagnosis is not None
+        return lessons.updates(self.diagnosis)
 
     def said(self, name: str) -> tuple[str, str]:
         return self.verdicts[name].status, self.verdicts[name].reason
@@ -45,6 +53,6 @@ def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ex
             still_s=still_s,
             start=warm.start,
         )
-        return Examined(seen.ended, {verdict.detector: verdict for verdict in seen.verdicts})
+        return Examined(seen.ended, {verdict.detector: verdict for verdict in seen.verdicts}, seen)
 
     return of

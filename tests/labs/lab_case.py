@@ -93,31 +93,40 @@ class OnALink:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabCase:
-    """One lab.
+class LessonCase:
+    """One lesson, of a lab or of none.
+
+    Attributes:
+        small: parameters with which papermill executes it in seconds.
+        says: asserts what its cell of invariants prints with them.
+        mutation: what breaks the invariants.
+        guess_settled_by_figure: whether the deck settles the guess with a figure, so that no sentence holds its number.
+    """
+
+    small: Mapping[str, Any]
+    says: Callable[[str], None]
+    mutation: Mutation
+    guess_settled_by_figure: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabCase(LessonCase):
+    """One lab, with its lesson.
 
     Attributes:
         slug: which.
-        small: parameters with which papermill executes the lesson in seconds.
-        says: asserts what the lesson's cell of invariants prints with them.
-        mutation: what breaks the invariants.
         how: small settings in which the faults of the variants show.
         rows: by variant; of a survey, the one row is called "survey".
         every: cells that hold for each variant that has none of its own.
         any_program: detectors of this lab that can answer for programs of other labs too: anything but `found`.
         on_a_link: of a lab of several ranks, what an emulated link makes of it.
-        guess_settled_by_figure: whether the deck settles the guess with a figure, so that no sentence holds its number.
         own_script: detectors for which the code under "Your own script" in the lesson is enough by itself.
     """
 
     slug: str
-    small: Mapping[str, Any]
-    says: Callable[[str], None]
-    mutation: Mutation
     how: Mapping[str, Any]
     rows: Mapping[str, Row]
     every: Mapping[str, Cell] = field(default_factory=dict)
     any_program: tuple[str, ...] = ()
     own_script: tuple[str, ...] = ()
     on_a_link: OnALink | None = None
-    guess_settled_by_figure: bool = False

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from lessons_without_a_lab import WITHOUT_A_LAB
 
 import labkit
 from labkit import labs, showing
@@ -179,8 +180,8 @@ def test_each_lab_has_its_folder_its_notebook_and_its_test_under_one_slug():
         assert (ROOT / "tests" / "labs" / f"test_{name}.py").is_file()
 
 
-def test_each_notebook_belongs_to_a_lab():
-    expected = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs()}
+def test_each_notebook_belongs_to_a_lab_or_is_known_to_have_none():
+    expected = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in labs.specs()} | set(WITHOUT_A_LAB)
     assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} == expected
 
 

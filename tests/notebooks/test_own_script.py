@@ -8,6 +8,7 @@ import nbformat
 import pytest
 import torch
 from lab_cases import by_slug
+from lessons_without_a_lab import WITHOUT_A_LAB
 
 from labkit import detect, labs
 from labkit.record.store import read_record
@@ -55,7 +56,7 @@ def written_by(code, folder, monkeypatch):
 
 
 with_paragraph = pytest.mark.parametrize(
-    "path", [path for path in NOTEBOOKS if paragraph_of(path)], ids=lambda path: path.stem
+    "path", [path for path in NOTEBOOKS if paragraph_of(path) and path.stem not in WITHOUT_A_LAB], ids=lambda path: path.stem
 )
 
 

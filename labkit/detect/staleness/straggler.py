@@ -29,6 +29,9 @@ SLOW = 1.5
 WAITED, NOT_WAITED = 0.5, 0.25
 """Shares of what the slow rank computes longer: who waits for so much of it waits for it, who for so little does not."""
 
+UNDER_LOAD = 4.0
+"""As many times as SLOW a rank must take where others take much of the cores: it may share its core with several of them."""
+
 ENOUGH = 12
 """Steps of each rank below which a pattern may be chance."""
 
@@ -46,6 +49,8 @@ def detect(record: Record) -> Verdict:
     if len(of_run.numbers) < ENOUGH:
         return _answer("inconclusive", "too-few-steps-of-a-rank", evidence, steps=len(of_run.numbers), enough=ENOUGH)
     if worst.matters and not worst.by_turns:
+        if is_heavy(run) and worst.times < UNDER_LOAD * SLOW * pressure(run):
+            return _answer("inconclusive", "threads-outnumber-cores-and-hide-who-is-slow", evidence)
         return _blame(of_run, worst, evidence)
     if not worst.matters and _hidden_by_load(of_run, run):
         return _answer("inconclusive", "threads-outnumber-cores-and-hide-who-is-slow", evidence)

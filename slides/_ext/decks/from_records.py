@@ -15,6 +15,8 @@ from labkit.errors import UsageError
 from labkit.view.cards import chip, sentence
 
 from .base import DeckDirective, raw
+from .examined import NAME as EXAMINED
+from .examined import Examined
 from .fitting import HEIGHT_PX, MARGIN_PX, PX_PER_INCH, SLIDE_PX, fit
 from .provenance import provenance
 from .records import Records
@@ -32,9 +34,10 @@ class LabRecords(DeckDirective):
         if not isinstance(plans, dict) or not all(isinstance(plan, dict | None) for plan in plans.values()):
             raise UsageError("wants a mapping, as in `broken: {ranks: 2}`")
         config = self.config
-        self.env.current_document["deck_records"] = Records(
-            self.argument(), plans, kept=Path(config.decks_records), quick=config.decks_quick, fresh=config.decks_fresh
-        )
+        kept, of = Path(config.decks_records), self.argument()
+        options = {"kept": kept, "quick": config.decks_quick, "fresh": config.decks_fresh}
+        made = Examined(plans, **options) if of == EXAMINED else Records(of, plans, **options)
+        self.env.current_document["deck_records"] = made
         return []
 
 
@@ -136,7 +139,9 @@ class LabVerdict(DeckDirective):
         record = self.records.record(self.options.get("record", next(iter(self.records.by_name))))
         verdicts = {verdict.detector: verdict for verdict in self.records.lab.judge(record)}
         if self.argument() not in verdicts:
-            raise UsageError(f"no verdict of {self.argument()!r} on {record.lab}; there are: {', '.join(verdicts)}")
+            raise UsageError(
+                f"no verdict of {self.argument()!r} on {record.lab or record.variant}; there are: {', '.join(verdicts)}"
+            )
         verdict = verdicts[self.argument()]
         lines = [f"{chip(verdict.status)} <strong>{escape(verdict.question)}</strong>", escape(sentence(verdict.cause))]
         if verdict.fix and verdict.status != "clear":

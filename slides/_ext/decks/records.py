@@ -47,19 +47,31 @@ class Records:
             quick: make small runs, as tests do.
             fresh: make runs again that are kept.
         """
-        self.lab = labkit.lab(slug)
+        self.lab: Any = labkit.lab(slug)
+        self.slug = slug
         self.by_name = {name: self._record(name, dict(plan or {}), kept, quick, fresh) for name, plan in plans.items()}
 
     def _record(self, name: str, plan: dict[str, Any], kept: Path, quick: bool, fresh: bool) -> Record:
         if "recording" in plan:
             shipped = {record.folder.name: record for record in self.lab.recordings() if record.folder}
             if plan["recording"] not in shipped:
-                raise UnknownName(f"recording of {self.lab.spec.slug}", plan["recording"], shipped)
+                raise UnknownName(f"recording of {self.slug}", plan["recording"], shipped)
             return shipped[plan["recording"]]
+        return self.kept_or_made(name, plan, kept, quick, fresh)
+
+    def completed(self, name: str, plan: dict[str, Any]) -> dict[str, Any]:
+        """All that decides what a run is."""
+        return {"variant": name if any(v.name == name for v in self.lab.spec.variants) else None, **plan}
+
+    def make(self, name: str, plan: dict[str, Any], folder: Path) -> Record:
+        """Run it, into a folder that is not there yet."""
+        return self.lab.run(record_dir=folder, **plan)
+
+    def kept_or_made(self, name: str, plan: dict[str, Any], kept: Path, quick: bool, fresh: bool) -> Record:
+        """The record of the last build, or a new one."""
         small = plan.pop("quick", None) or {}
-        plan = {"variant": name if any(v.name == name for v in self.lab.spec.variants) else None, **plan}
-        plan |= small if quick else {}
-        folder = kept / self.lab.spec.slug / f"{name}-{key_of(plan)}"
+        plan = self.completed(name, plan) | (small if quick else {})
+        folder = kept / self.slug / f"{name}-{key_of(plan)}"
         if fresh:
             shutil.rmtree(folder, ignore_errors=True)
         if (folder / "record.json").is_file():
@@ -67,8 +79,8 @@ class Records:
                 return store.read_record(folder / "record.json")
         shutil.rmtree(folder, ignore_errors=True)  # of a build that was interrupted
         folder.parent.mkdir(parents=True, exist_ok=True)
-        print(f"  {self.lab.spec.slug}: running {name} {_said(plan)}", flush=True)
-        return self.lab.run(record_dir=folder, **plan)
+        print(f"  {self.slug}: running {name} {_said(plan)}", flush=True)
+        return self.make(name, plan, folder)
 
     def named(self, names: str | None) -> list[Record]:
         """The records that a directive asks for, "broken fixed", or all.
@@ -80,7 +92,7 @@ class Records:
 
     def record(self, name: str) -> Record:
         if name not in self.by_name:
-            raise UnknownName(f"record of this deck ({self.lab.spec.slug})", name, self.by_name)
+            raise UnknownName(f"record of this deck ({self.slug})", name, self.by_name)
         return self.by_name[name]
 
     def quantity(self, path: str) -> tuple[str, list[Record]]:
@@ -110,7 +122,7 @@ class Records:
         record = self.record(name)
         measures = self.lab.measures(record)
         if measure not in measures:
-            raise UnknownName(f"measure of {self.lab.spec.slug} / {name}", measure, measures)
+            raise UnknownName(f"measure of {self.slug} / {name}", measure, measures)
         return measures[measure], record
 
 
@@ -121,4 +133,4 @@ def key_of(plan: Mapping[str, Any]) -> str:
 
 
 def _said(plan: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in plan.items() if name != "variant")
+    return " ".join(f"{name}={value}" for name, value in plan.items() if name not in ("variant", "source"))

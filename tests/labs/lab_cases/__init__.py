@@ -6,7 +6,8 @@ import functools
 import importlib
 import pkgutil
 
-from lab_case import LabCase
+from lab_case import LabCase, LessonCase
+from lessons_without_a_lab import WITHOUT_A_LAB
 
 
 @functools.cache
@@ -16,6 +17,6 @@ def by_slug() -> dict[str, LabCase]:
     return {case.slug: case for case in found}
 
 
-def of_lesson(stem: str) -> LabCase:
-    """The case of a notebook or deck, which is called NN_name after its lab."""
-    return by_slug()[stem[3:].replace("_", "-")]
+def of_lesson(stem: str) -> LessonCase:
+    """The case of a notebook or deck, which is called NN_name after its lab, or after what it is about."""
+    return WITHOUT_A_LAB[stem] if stem in WITHOUT_A_LAB else by_slug()[stem[3:].replace("_", "-")]

@@ -246,5 +246,5 @@ def test_on_a_crowded_machine_a_rank_must_be_slower_to_be_called_slow_and_is_not
     quiet = _sync(own)
     assert straggler.detect(quiet).status == "found"
     assert straggler.detect(crowded(quiet, 1.8)).status == "inconclusive"
-    slower, _ = slowed(np.random.default_rng(0), ranks=4, steps=40, times=8)
+    slower, _ = slowed(np.random.default_rng(0), ranks=4, steps=40, times=20)
     assert straggler.detect(crowded(_sync(slower), 1.8)).status == "found"

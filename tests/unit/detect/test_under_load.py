@@ -78,6 +78,13 @@ def test_a_rank_that_is_late_by_half_a_step_may_share_its_core_with_others():
     assert detect.ask("late-rank", crowded(late, 1.7)).status == "inconclusive"
 
 
+def test_a_rank_that_is_four_times_slower_may_share_its_core_with_others():
+    """Seen of a script whose ranks do the same, on a machine with a dozen programs beside it."""
+    slow = FAULTS["straggler"]()
+    assert detect.ask("straggler", slow).status == "found"
+    assert detect.ask("straggler", crowded(slow, 1.7)).status == "inconclusive"
+
+
 def test_a_script_without_work_has_no_input_that_starves():
     """It computes 0.03 ms a batch: that it waits for data most of the time is all that it does."""
     verdict = detect.ask("starved-input", input_record(steady(5, 0.03)))
