@@ -28,7 +28,9 @@ def doctor(
     deadline: Annotated[float | None, option("Seconds; then the run is ended.", "FLOAT")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Say of what was not seen why not.")] = False,
 ) -> None:
-    """Run your training script, unchanged, and say which silent faults it has.
+    """Say which silent faults your training script has.
+
+    It runs unchanged, on ranks of this machine, watched from outside.
 
     Options stand before the script; what follows it is the script's own:
     labkit doctor --ranks 2 --steps 50 train.py --epochs 3

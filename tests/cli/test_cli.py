@@ -327,7 +327,7 @@ def test_help_names_each_command_in_a_line_that_is_not_cut(capsys, monkeypatch):
         cli.main()
     said = capsys.readouterr().out.partition("Commands:")[2]
     lines = [line for line in said.splitlines() if line.strip()]
-    assert [line.split()[0] for line in lines] == ["list", "run", "bench", "show", "runs", "capture", "doctor"]
+    assert [line.split()[0] for line in lines] == ["list", "run", "bench", "show", "runs", "capture", "explain", "doctor"]
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
