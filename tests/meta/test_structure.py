@@ -27,7 +27,7 @@ ALLOWED = {
     "facts": {"errors", "theory", "record"},
     "watch": {"errors", "record"},
     "detect": {"errors", "theory", "record", "facts"},
-    "doctor": {"__version__", "errors", "record", "watch", "detect", "ranks", "reading"},
+    "doctor": {"__version__", "errors", "record", "watch", "detect", "ranks", "reading", "results"},
     "plan": {"errors", "theory", "record", "facts", "detect"},
     "view": {"doctor", "errors", "theory", "record", "facts", "detect", "plan", "watch", "ranks", "labs", "results"},
     "ranks": {"errors", "record"},
