@@ -7,10 +7,11 @@ PYTEST_ARGS ?=
 PYTEST_WORKERS ?= 5
 CHECK_WORKERS ?= 2
 LAB_ARGS ?=
+LESSONS ?=
 SLIDES_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench setup-deepspeed setup-frameworks lab test check quick notebooks slides bench soak lint clean distclean
+.PHONY: help setup setup-bench setup-deepspeed setup-frameworks lab reset test check quick notebooks slides bench soak lint clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -30,11 +31,15 @@ setup-frameworks:  ## prepare .venv with DeepSpeed, Accelerate, transformers and
 # JupyterLab listens on loopback only, asks for its token, and prints the address with it: open that where no browser
 # can be started here. It refuses to run as root unless told; in a container that is the usual user. Its settings keep
 # it from asking the network for news.
-lab: setup  ## open the notebooks in JupyterLab (LAB_ARGS="--port 9999" and the like are passed on)
+lab: setup  ## open the lessons in JupyterLab (LAB_ARGS="--port 9999" and the like are passed on)
+	@.venv/bin/python scripts/lessons.py prepare lessons
 	@set -- --ServerApp.ip=127.0.0.1 "--LabApp.app_settings_dir=$(CURDIR)/scripts/jupyterlab"; \
 	[ "$$(id -u)" != 0 ] || set -- "$$@" --allow-root; \
 	[ "$$(uname)" = Darwin ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER" ] || set -- "$$@" --no-browser; \
-	exec .venv/bin/jupyter-lab "$$@" $(LAB_ARGS) notebooks
+	PATH="$(CURDIR)/.venv/bin:$$PATH" exec .venv/bin/jupyter-lab "$$@" --LabApp.default_url=/lab/tree/Course.md $(LAB_ARGS) lessons
+
+reset: setup  ## begin lessons again, as in LESSONS="03 05"; what you wrote is kept in lessons/yours
+	@.venv/bin/python scripts/lessons.py reset lessons $(LESSONS)
 
 # More workers than cores: much of the time a test waits for a kernel, a rank or a browser.
 test: setup  ## run the tests (PYTEST_ARGS="-k digits -x" and the like are passed on)

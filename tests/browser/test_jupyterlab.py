@@ -50,6 +50,7 @@ def jupyter(tmp_path_factory):
     """A JupyterLab of its own on a copy of the notebooks: notebook -> address. Ended, with its kernels, afterwards."""
     tmp_path = tmp_path_factory.mktemp("jupyter")
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    subprocess.run([sys.executable, ROOT / "scripts/lessons.py", "prepare", tmp_path / "notebooks/lessons"], check=True)
     panels = [nbformat.v4.new_code_cell(f"import labkit\n\nlabkit.lab({slug!r}).panel()") for slug in PANELS]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=panels, metadata=kernel), tmp_path / "notebooks" / "panels.ipynb")
@@ -72,7 +73,7 @@ def jupyter(tmp_path_factory):
     server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     try:
         wait_for_server(f"http://127.0.0.1:{port}/api/status?token={TOKEN}", server)
-        yield lambda notebook: f"http://127.0.0.1:{port}/lab/tree/{notebook}.ipynb?token={TOKEN}"
+        yield lambda name: f"http://127.0.0.1:{port}/lab/tree/{name}?token={TOKEN}"
     finally:
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -89,6 +90,16 @@ def wait_for_server(url: str, server: subprocess.Popen) -> None:
             return
         time.sleep(0.2)
     raise AssertionError("JupyterLab did not answer")
+
+
+def test_a_learner_starts_from_the_page_of_the_course_and_sees_no_answer(jupyter, page, tmp_path):
+    page.goto(jupyter("lessons/Course.md"))
+    page.get_by_role("link", name="03 · Duplicate data").click(timeout=PATIENCE)
+    page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
+    kernel_is(page, "Idle")
+    page.screenshot(path=tmp_path / "lesson.png")
+    expect(page.locator(".jp-Notebook .jp-OutputArea-output")).to_have_count(0)
+    expect(page.locator(".jp-OutputPlaceholder"), "nor the place of a folded one").to_have_count(0)
 
 
 @pytest.fixture
@@ -108,7 +119,7 @@ def page(tmp_path):
 
 
 def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_change(jupyter, page, tmp_path):
-    page.goto(jupyter("03_duplicate_data"))
+    page.goto(jupyter("03_duplicate_data.ipynb"))
     page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     expect(page.get_by_text("Jupyter news"), "nothing asks for the network, nor covers the page").to_have_count(0)
@@ -149,7 +160,7 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
 
 
 def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page, tmp_path):
-    page.goto(jupyter("panels"))
+    page.goto(jupyter("panels.ipynb"))
     page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     run_all_cells(page)
