@@ -24,10 +24,15 @@ def specs() -> list[LabSpec]:
 def spec(slug: str) -> LabSpec:
     """The spec of one lab.
 
+    Args:
+        slug: as in "duplicate-data"; its number, "03" or "3", does as well.
+
     Raises:
         UnknownName: with the valid slugs and the nearest spelling.
     """
     by_slug = {spec.slug: spec for spec in specs()}
+    if slug.isascii() and slug.isdigit():
+        slug = next((spec.slug for spec in by_slug.values() if spec.number == int(slug)), slug)
     if slug not in by_slug:
         raise UnknownName("lab", slug, by_slug)
     return by_slug[slug]

@@ -125,6 +125,13 @@ def test_the_lab_refuses_what_it_cannot_run(settings):
         lab.configure(lab.variant("broken"), settings)
 
 
+def test_a_lab_is_known_by_its_number_too():
+    assert labs.spec("03") is labs.spec("3") is labs.spec("duplicate-data")
+    for wrong in ("33", "³", "-3", ""):
+        with pytest.raises(UnknownName):
+            labs.spec(wrong)
+
+
 def test_labs_and_variants_are_found_by_name_or_refused():
     assert labs.spec("duplicate-data").number == 3
     with pytest.raises(UnknownName, match="Did you mean 'duplicate-data'"):
