@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 import msgspec
@@ -33,7 +34,20 @@ def note(folder: Path, rank: int, world_size: int, dump: str) -> None:
         dump: of its threads, as faulthandler writes it.
     """
     path = folder / f"rank-{rank:05d}.jsonl"
-    fields = fields_of(dump, path.with_suffix(".call"))
+    _write(path, rank, world_size, fields_of(dump, path.with_suffix(".call")))
+
+
+def note_death(folder: Path, rank: int, world_size: int, signal_number: int) -> None:
+    """Write where a rank was whose process a signal ended: an event `stood_still` that names it."""
+    path = folder / f"rank-{rank:05d}.jsonl"
+    try:
+        name = signal.Signals(signal_number).name
+    except ValueError:
+        name = f"signal {signal_number}"
+    _write(path, rank, world_size, {**fields_of("", path.with_suffix(".call")), "died_of": name})
+
+
+def _write(path: Path, rank: int, world_size: int, fields: dict[str, str | int | bool]) -> None:
     if not path.exists() or not path.stat().st_size:
         probe = Probe(path, rank=rank, local_rank=rank, world_size=world_size)
         probe.event("stood_still", **fields)
@@ -51,7 +65,7 @@ def fields_of(dump: str, board: Path) -> dict[str, str | int | bool]:
     calls = last_calls(board)
     waits = waits_in(functions)
     if not waits and len(functions) < 2 and calls and calls[-1][3] == "started":
-        waits = f"wait() for {calls[-1][1]}"
+        waits, where = f"wait() for {calls[-1][1]}", where or calls[-1][2]
     fields: dict[str, str | int | bool] = {
         "waits_in": waits or (functions[-1] if functions else ""),
         "where": where,

@@ -127,6 +127,38 @@ REASONS = {
         "its own",
         "wrap the model in DistributedDataParallel before the optimizer is made, and call the wrapped model in the loop",
     ),
+    # model-start
+    "no-start-seen": Reason(
+        "nobody looked at the model before its first pass", "run the script under `labkit doctor`, which looks at it"
+    ),
+    "starts-as-given": Reason("no tensor is left as memory held it, none is out of range, and what was tied is tied"),
+    "parameters-never-written": Reason(
+        "parameters hold what memory happened to hold as to_empty reserved it: nobody initialised or loaded them "
+        "({names}; {ranks:all rank/ranks})",
+        "call the modules' reset_parameters() after to_empty, or load every key: a load with strict=False leaves out what "
+        "is missing",
+    ),
+    "buffers-never-written": Reason(
+        "buffers hold what memory happened to hold as to_empty reserved it ({names}; {ranks:all rank/ranks}): those with "
+        "persistent=False are in no checkpoint, and a strict load does not miss them",
+        "compute them again after to_empty (a method such as reset_buffers that the constructor calls too), or build the "
+        "buffers on the device and only the parameters on meta",
+    ),
+    "weights-not-finite-at-the-start": Reason(
+        "weights are not finite, or beyond all measure, before the first update ({names}; {ranks:all rank/ranks}): nobody "
+        "initialised them, or they were loaded so",
+        "initialise what torch.empty makes, and look at the checkpoint: torch.isfinite of each tensor",
+    ),
+    "tied-tensors-parted": Reason(
+        "parameters that were one tensor are several since this call, and each trains by itself ({names}; {ranks:all "
+        "rank/ranks})",
+        "tie them again after to_empty, after a move from meta and after load_state_dict(assign=True), before the optimizer "
+        "is made: model.head.weight = model.embedding.weight",
+    ),
+    "buffers-differ-at-the-start": Reason(
+        "ranks begin with equal weights and with different buffers ({names})",
+        "nothing, if a rank's buffers say what its part is; else broadcast them from rank 0, or compute them on every rank",
+    ),
     # untrained-parameters
     "no-parameters-looked-at": Reason(
         "nobody looked at which parameters the optimizers hold", "run the script under `labkit doctor`, which looks at them"

@@ -10,11 +10,26 @@ _SAME_ON_ALL = (
 )
 
 REASONS = {
+    # barriers
+    "one-rank-has-no-barrier": Reason(
+        "no barriers of several ranks were counted", "run the script under `labkit doctor --ranks 2`"
+    ),
+    "too-few-updates-for-barriers": Reason(
+        "{updates:plural update/updates} cannot show what every step holds", "run 8 or more"
+    ),
+    "no-barrier-in-every-step": Reason("barriers are not a part of every step"),
+    "barrier-in-every-step": Reason(
+        "the script calls {times:.3g} barriers an update: each makes all ranks wait for the slowest one, and nothing needs "
+        "it",
+        "leave the barrier out of the loop: the all-reduce of the gradients keeps ranks together; to time a step, "
+        "synchronise the device instead",
+    ),
     # where a rank stands: a part of a cause
     "stand-ended": Reason("rank {rank} has ended"),
     "stand-in-collective": Reason("rank {rank} waits in {operation} ({line})"),
     "stand-elsewhere": Reason("rank {rank} is in {function} ({line})"),
     "stand-raised": Reason("rank {rank} raised {error} ({line})"),
+    "stand-died": Reason("the process of rank {rank} was ended by {error} in {operation} ({line})"),
     "stand-gave-up": Reason("rank {rank} waited in {operation} ({line}) until it failed: {error}"),
     # stands-still
     "one-rank-meets-nobody": Reason("one rank has nobody to wait for", "run with 2 ranks or more"),
@@ -34,6 +49,11 @@ REASONS = {
     "ranks-give-different-tensors": Reason(
         "the run hangs: ranks are in the same collective with tensors that do not fit together. {stands}",
         "give tensors of one size and type on all ranks: pad uneven batches, or exchange the sizes first",
+    ),
+    "collectives-do-not-match": Reason(
+        "ranks give different things to the same collective, call {call:,} of theirs, and it returns all the same: the "
+        "numbers of one format are read as those of another, or two collectives take each other's place",
+        "let all ranks call the same collectives in the same order, with tensors of one size and type",
     ),
     "ranks-wait-for-each-other": Reason(
         "the run hangs: each rank waits for another one to send or to receive. {stands}",

@@ -37,7 +37,8 @@ class Stand:
         in_collective: whether it was in a collective.
         number: of the script's own collectives, which one that was, from 1; 0 where it made none, or DDP did.
         given: type, size and partner of what it gave to the last of them.
-        error: that it raised; "" without one.
+        error: that it raised, or the signal that ended its process; "" without one.
+        died: whether a signal ended its process.
     """
 
     rank: int
@@ -48,6 +49,7 @@ class Stand:
     number: int = 0
     given: str = ""
     error: str = ""
+    died: bool = False
 
     @property
     def failed(self) -> bool:
@@ -60,6 +62,9 @@ class Stand:
         line = self.where or "?"
         if self.ended:
             return said("stand-ended", rank=self.rank)
+        if self.died:
+            operation = self.waits_in or "its own code"
+            return said("stand-died", rank=self.rank, error=self.error, operation=operation, line=line)
         if self.in_collective and self.error:
             error = self.error.partition(":")[0]
             return said("stand-gave-up", rank=self.rank, operation=self.waits_in, line=line, error=error)
@@ -79,10 +84,10 @@ def stands(run: Run) -> list[Stand]:
 
 def _of_rank(log: RankLog) -> Stand:
     last = [event for event in log.events if event.name in ("stood_still", "raised")]
-    if not last:  # it came to its end, was killed, or left
+    if not last:  # it came to its end, or left
         return Stand(log.head.rank, ended=True)
-    fields: Mapping[str, Any] = last[-1].fields
-    raised = last[-1].name == "raised"
+    fields: Mapping[str, Any] = last[0].fields  # a script that raised is over, wherever its process stands afterwards
+    raised, died = last[0].name == "raised", "died_of" in fields
     if raised and fields.get("waits_in") == "destroy_process_group":
         return Stand(log.head.rank, ended=True)  # its work is done
     return Stand(
@@ -92,7 +97,8 @@ def _of_rank(log: RankLog) -> Stand:
         in_collective=bool(fields.get("of_others" if raised else "in_collective", False)),
         number=int(fields.get("number", 0)),
         given=str(fields.get("given", "")),
-        error=f"{fields.get('error')}: {fields.get('message')}" if raised else "",
+        error=f"{fields.get('error')}: {fields.get('message')}" if raised else str(fields.get("died_of", "")),
+        died=died,
     )
 
 
@@ -104,6 +110,10 @@ def detect(record: Record) -> Verdict:
     found = stands(run)
     if not found:
         if run.fact("watched_by") == "doctor" and all(log.finished for log in run.ranks):
+            call = _mismatch(run)
+            if call is not None:
+                place = str(run.fact("loop_where", "")) or None
+                return _answer("found", "collectives-do-not-match", where=place, call=call)
             return _answer("clear", "every-rank-came-to-its-end")
         return _answer("not_applicable", "not-seen-standing-still")
     waiting = [stand for stand in found if stand.in_collective]
@@ -124,7 +134,7 @@ def detect(record: Record) -> Verdict:
 
 
 def _of_waiting(found: list[Stand], waiting: list[Stand], evidence: dict[str, Quantity], all_said: list[Said]) -> Verdict:
-    where = next((stand.where for stand in found if not stand.in_collective and not stand.ended), waiting[-1].where) or None
+    where = _place(found)
     left = [stand.rank for stand in found if stand.ended]
     elsewhere = [stand.rank for stand in found if not stand.ended and not stand.in_collective]
     told = {"where": where, "stands": all_said, "waste": 1.0}
@@ -142,3 +152,24 @@ def _of_waiting(found: list[Stand], waiting: list[Stand], evidence: dict[str, Qu
     if len({stand.given for stand in waiting}) > 1:
         return _answer("found", "ranks-give-different-tensors", evidence, **told)
     return _answer("inconclusive", "all-in-one-collective", evidence, stands=all_said)
+
+
+def _place(found: list[Stand]) -> str | None:
+    """The line that is most likely to be the one that only some ranks come to."""
+    waiting = [stand for stand in found if stand.in_collective]
+    orders = (
+        [stand for stand in found if not stand.in_collective and not stand.ended],
+        [stand for stand in waiting if "buffers" in stand.waits_in],  # an evaluation through DDP, on some ranks
+        [stand for stand in waiting if stand.waits_in not in ("backward", "barrier")],
+        [stand for stand in waiting if stand.waits_in == "barrier"],
+        waiting[::-1],
+    )
+    return next((stand.where for order in orders for stand in order if stand.where), None)
+
+
+def _mismatch(run: Run) -> int | None:
+    """The first call, from 1, that all ranks made as often and that is not the same on all; None without one."""
+    of_ranks = [[c for step in log.steps for c in step.series.get("collective_calls", ())] for log in run.ranks]
+    if len({len(calls) for calls in of_ranks}) != 1:
+        return None
+    return next((at for at, calls in enumerate(zip(*of_ranks, strict=True), 1) if len(set(calls)) > 1), None)

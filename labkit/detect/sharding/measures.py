@@ -285,3 +285,29 @@ def misses(run: Run) -> dict[str, int]:
 def largest(values: Iterable[float]) -> float:
     """The largest, or NaN of none."""
     return max(values, default=float("nan"))
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """One module that all ranks gave to a wrapper that shards it.
+
+    Attributes:
+        weights: a hash of the whole weights that each rank gave.
+        synced: whether the wrapper was told to send rank 0's weights to all.
+        where: file:line of the call.
+    """
+
+    weights: tuple[str, ...]
+    synced: bool
+    where: str
+
+
+def wrapped(run: Run) -> list[Wrapped]:
+    """The modules that were sharded, in order; those alone of which every rank gave whole weights, and as many."""
+    logs = [[event.fields for event in log.events if event.name == "sharding"] for log in run.ranks]
+    calls = zip(*logs, strict=False)
+    return [
+        Wrapped(tuple(str(f["weights"]) for f in of_ranks), bool(of_ranks[0]["synced"]), str(of_ranks[0]["where"]))
+        for of_ranks in calls
+        if len({f["tensors"] for f in of_ranks}) == 1 and all(f["weights"] for f in of_ranks)
+    ]

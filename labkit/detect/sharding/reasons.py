@@ -37,6 +37,21 @@ REASONS = {
         "shards; under DDP clip after the backward pass that reduces. Where ranks train apart for some steps on purpose "
         "(local SGD), this is expected: say so with probe.declare(local_steps=...)",
     ),
+    "ranks-hold-weights-of-their-own": Reason(
+        "each rank applies a gradient of its own, and clips it by its own norm: their weights are kept together otherwise, "
+        "or not at all, which replicas-differ says"
+    ),
+    "norms-of-different-parts": Reason(
+        "ranks hold different parts of a model, and each clips by the norm of its own: the whole gradient then points "
+        "elsewhere",
+        "sum the squares of all parts' norms over the ranks before you clip",
+    ),
+    "each-rank-scales-by-its-own-factor": Reason(
+        "each rank scales its shards of the gradients by a factor of its own between the backward pass and the update: the "
+        "norm that it clips by is that of its shards alone, and the clipped gradient points elsewhere",
+        "use torch.nn.utils.clip_grad_norm_ under fully_shard, model.clip_grad_norm_ under FullyShardedDataParallel; by "
+        "hand, all_reduce the sum of squares before you divide",
+    ),
     "one-norm-on-all-ranks": Reason("all ranks find the same norm in every step"),
     "norms-differ-in-few-steps": Reason(
         "norms differ by up to {spread:.1e} between ranks: more than the order of sums explains, and not in most steps",
@@ -54,6 +69,10 @@ REASONS = {
     ),
     "wrapping-made-weights-equal": Reason(
         "ranks begin with {different} different sets of weights, and wrapping made them all equal to one of these"
+    ),
+    "shards-were-written-afterwards": Reason(
+        "ranks gave {different} different sets of weights to the wrapper, and the shards were written anew before the first "
+        "pass: loaded, or initialised"
     ),
     "shards-of-different-weights": Reason(
         "ranks began with {different} different sets of weights, and the model that trains is none of them: its shards come "

@@ -105,6 +105,68 @@ _WATCHED = {
             ),
         ),
     ),
+    "model_start": EventTerm(
+        "how a model is as it begins its first pass of training",
+        (
+            Shape(
+                {
+                    "model": Term(COUNT, "", "which one, in the order of first use"),
+                    "unwritten": Term(COUNT, "tensors", "parameters that hold what memory held as it was reserved"),
+                    "unwritten_names": Term(TEXT, "", "their names"),
+                    "unwritten_buffers": Term(COUNT, "tensors", "buffers that do"),
+                    "unwritten_buffer_names": Term(TEXT, "", "their names"),
+                    "unfit": Term(COUNT, "tensors", "parameters that are not finite, or huge"),
+                    "unfit_names": Term(TEXT, "", "their names"),
+                    "untied": Term(COUNT, "groups", "of parameters that were one tensor, and are several"),
+                    "untied_names": Term(TEXT, "", "their names"),
+                    "untied_where": Term(TEXT, "file:line", "of the call that parted them"),
+                },
+            ),
+        ),
+    ),
+    "sharding": EventTerm(
+        "a module is given to a wrapper that shards it",
+        (
+            Shape(
+                {
+                    "number": Term(COUNT, "", "of such calls before"),
+                    "wrapper": Term(TEXT, "", "fully_shard or FullyShardedDataParallel"),
+                    "tensors": Term(COUNT, "tensors", "whole parameters that it gets"),
+                    "weights": Term(TEXT, "", "a hash of them"),
+                    "synced": Term(FLAG, "", "whether it is told to send rank 0's weights to all"),
+                    "where": Term(TEXT, "file:line", "of the call"),
+                },
+            ),
+        ),
+    ),
+    "sharded_start": EventTerm(
+        "whether a sharded model begins with what it was sharded with",
+        (
+            Shape(
+                {
+                    "model": Term(COUNT, "", "which one, in the order of first use"),
+                    "parts": Term(COUNT, "tensors", "that were compared"),
+                    "unchanged": Term(FLAG, "", "whether all are as they were"),
+                },
+            ),
+        ),
+    ),
+    "sharded_scaling": EventTerm(
+        "by which factor a rank's part of the gradients was scaled between the backward pass and the update",
+        (Shape({"update": Term(WHOLE, "updates", "this one counted"), "factor": Term(WORD_OR_NUMBER, "", "of it")}),),
+    ),
+    "clipped": EventTerm(
+        "clip_grad_norm_ found a norm",
+        (
+            Shape(
+                {
+                    "update": Term(WHOLE, "updates", "the one that follows counted"),
+                    "norm": Term(WORD_OR_NUMBER, "", "of the gradients that it was given"),
+                    "where": Term(TEXT, "file:line", "of the call"),
+                },
+            ),
+        ),
+    ),
     "barrier_in_step": EventTerm(
         "a script calls a barrier within a step for the first time", (Shape({"where": Term(TEXT, "file:line", "")}),)
     ),
@@ -258,7 +320,10 @@ _WATCHED = {
                     "in_collective": Term(FLAG, "", "whether that is a collective"),
                     "number": Term(COUNT, "calls", "of collectives by the script, this one counted"),
                 },
-                {"given": Term(TEXT, "", "type, size and partner of what was given to it")},
+                {
+                    "given": Term(TEXT, "", "type, size and partner of what was given to it"),
+                    "died_of": Term(TEXT, "", "the signal that ended the process, where one did"),
+                },
             ),
         ),
     ),

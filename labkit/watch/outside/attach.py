@@ -20,6 +20,8 @@ from .precision import Precision
 from .replicas import Replicas
 from .saves import Saves
 from .schedules import Schedules
+from .sharding import Sharding
+from .starts import Starts
 from .steps import Batch, Steps
 from .workers import Workers
 from .wrappers import Wrappers
@@ -44,6 +46,8 @@ class Attached:
         self.patches = Patches()
         self.loaders = Loaders(self.steps)
         self.replicas = Replicas(probe)
+        self.starts, self.sharding = Starts(probe), Sharding(probe, lambda: self.replicas.models)
+        self.replicas.begins = (self.starts.met, self.sharding.met)
         self.passes = Passes(self.steps, self.replicas.met)
         self.passes.before_forward = self.replicas.look
         self.parameters = Parameters(probe, lambda: self.replicas.models)
@@ -51,7 +55,7 @@ class Attached:
         self.schedules = Schedules(probe)
         self.effects = Effects(probe)
         self.workers = Workers(probe)
-        self.steps.after_backward = self.patches.noting(self.effects.backward)
+        self.steps.after_backward = self._after_backward
         self.saves = Saves(probe)
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
@@ -76,6 +80,8 @@ class Attached:
             self.effects,
             self.workers,
             self.saves,
+            self.starts,
+            self.sharding,
         ):
             watcher.attach(self.patches)
 
@@ -106,11 +112,16 @@ class Attached:
         probe.runs_on(device=next(iter(devices), "cpu"), backend=backend, threads=torch.get_num_threads())
         probe.declare(group_size=dist.get_world_size() if met else 0)
 
+    def _after_backward(self) -> None:
+        for note in (self.effects.backward, self.sharding.backward):
+            self.patches.noting(note)()
+
     def _updated(self, optimizer: Any, update: int) -> None:
         self.precision.updating(optimizer)
         self.schedules.updated(optimizer)
         self.passes.updated(optimizer)
         self.parameters.stepped(optimizer)
+        self.sharding.updating()
         self.replicas.updated(optimizer, update)
         self.parameters.updated(update)
 

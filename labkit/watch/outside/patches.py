@@ -23,6 +23,7 @@ class Patches:
     def __init__(self) -> None:
         self._kept: list[tuple[Any, str, Any, bool]] = []
         self.faults: list[str] = []
+        self._finders: list[_Later] = []
 
     def wrap(self, owner: Any, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Replace `owner.name` by `around(what it was)`. Nothing happens where the library has no such name.
@@ -44,6 +45,26 @@ class Patches:
         self._kept.append((owner, name, getattr(owner, name), True))
         setattr(owner, name, value)
 
+    def wrap_everywhere(self, owner: Any, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Replace a function of a module of torch, and the same under each name that other modules of torch gave it."""
+        original = getattr(owner, name, None)
+        if original is None:
+            return
+        self.wrap(owner, name, around)
+        for known, module in list(sys.modules.items()):
+            if known.startswith("torch.") and vars(module).get(name) is original:
+                self.put(module, name, getattr(owner, name))
+
+    def when_imported(self, name: str, then: Callable[[Any], None]) -> None:
+        """Call `then(module)` once a module is imported; at once where it is already. Most scripts never import it."""
+        module = sys.modules.get(name)
+        if module is not None:
+            then(module)
+            return
+        finder = _Later(name, self.noting(then))
+        sys.meta_path.insert(0, finder)  # pyright: ignore[reportArgumentType]
+        self._finders.append(finder)
+
     def noting(self, note: Callable[..., None]) -> Callable[..., None]:
         """`note`, but an error in it is kept and not raised: what watches must not end what it watches."""
 
@@ -59,12 +80,43 @@ class Patches:
 
     def undo(self) -> None:
         """Put everything back."""
+        for finder in self._finders:
+            finder.leave()
         while self._kept:
             owner, name, original, was_own = self._kept.pop()
             if was_own:
                 setattr(owner, name, original)
             else:
                 delattr(owner, name)
+
+
+class _Later:
+    """Finds one module as Python does, and tells when it was run."""
+
+    def __init__(self, name: str, then: Callable[..., None]) -> None:
+        self._name, self._then = name, then
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """As `importlib.abc.MetaPathFinder.find_spec`."""
+        if name != self._name:
+            return None
+        self.leave()
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        run, then = spec.loader.exec_module, self._then
+
+        def exec_module(module: Any) -> None:
+            run(module)
+            then(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+    def leave(self) -> None:
+        """Look for it no more."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # pyright: ignore[reportArgumentType]
 
 
 _STDLIB = sysconfig.get_paths()["stdlib"]

@@ -8,7 +8,7 @@ optimizer takes its step; the weights as the next forward pass begins, when what
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import xxhash
@@ -30,11 +30,16 @@ def is_looked_at(update: int) -> bool:
 
 
 class Replicas:
-    """The models that the script trains, in the order of their first pass. *Called on* each rank; no collective is made."""
+    """The models that the script trains, in the order of their first pass. *Called on* each rank; no collective is made.
+
+    Attributes:
+        begins: called with each model and its number, as it begins its first pass of training.
+    """
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._models: list[weakref.ref[Any]] = []
+        self.begins: tuple[Callable[[Any, int], None], ...] = ()
         self._optimizers: list[weakref.ref[Any]] = []
         self._update, self._due, self._extra = 0, False, 0
         self._largest, self._carried, self._between = 0, 0, False
@@ -45,6 +50,8 @@ class Replicas:
             self._models.append(weakref.ref(module))
             said = described(module)
             self._largest = max(self._largest, sum(parameter.numel() for parameter in module.parameters()))
+            for begin in self.begins:
+                begin(module, len(self._models) - 1)
             self._probe.event(
                 "replica", update=self._update, model=len(self._models) - 1, start=True, named=names_of(module), **said
             )

@@ -191,7 +191,7 @@ def stand(waits_in, where, in_collective, number=3):
         (
             [stand("all_reduce", "a.py:3", True), stand("barrier", "a.py:5", True)],
             "ranks-in-different-collectives",
-            "a.py:5",
+            "a.py:3",
         ),
         ([stand("all_reduce", "a.py:3", True), stand("sleep", "a.py:7", False)], "ranks-never-came", "a.py:7"),
         ([stand("all_reduce", "a.py:3", True), None], "ranks-left-the-others-waiting", "a.py:3"),
@@ -206,6 +206,147 @@ def test_where_ranks_stand(stands, expected, where):
     verdict = told("stands-still", logs)
     assert (verdict.reason, verdict.where) == (expected, where)
     assert (verdict.status == "found") == (where is not None)
+
+
+def gave_up(waits_in, where, number=3):
+    fields = {"error": "RuntimeError", "message": "Connection closed by peer", "where": where, "waits_in": waits_in}
+    return Event("raised", 1, 0, {**fields, "of_others": True, "number": number, "given": "float32 [4]"})
+
+
+RAISED = Event(
+    "raised", 1, 0, {"error": "ValueError", "message": "m", "where": "a.py:7", "waits_in": "", "of_others": False}
+)
+DIED = Event(
+    "stood_still", -1, 0, {**stand("all_reduce", "a.py:3", True).fields, "died_of": "SIGABRT", "given": "float32 [5]"}
+)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([gave_up("backward", "a.py:3"), None], ("found", "ranks-left-the-others-waiting")),
+        ([gave_up("backward", "a.py:3"), RAISED], ("inconclusive", "ranks-failed-before")),
+        ([RAISED, RAISED], ("not_applicable", "not-seen-standing-still")),
+        ([gave_up("backward", "a.py:3"), DIED], ("found", "ranks-in-different-collectives")),
+        ([gave_up("all_reduce", "a.py:3"), DIED], ("found", "ranks-give-different-tensors")),
+        ([gave_up("destroy_process_group", "a.py:3"), None], ("not_applicable", "not-seen-standing-still")),
+        ([stand("recv", "a.py:3", True)] * 2, ("found", "ranks-wait-for-each-other")),
+    ],
+)
+def test_ranks_that_gave_up_waiting_or_died(ends, expected):
+    assert said("stands-still", [(updates(2), [one] if one else [], one is None) for one in ends]) == expected
+
+
+def test_collectives_that_return_and_do_not_match():
+    of_ranks = [([step(0, series={"collective_calls": calls})], []) for calls in ([4, 5, 6], [4, 7, 6])]
+    verdict = told("stands-still", of_ranks)
+    assert (verdict.status, verdict.reason, verdict.numbers["call"]) == ("found", "collectives-do-not-match", 2)
+    assert said("stands-still", [of_ranks[0], of_ranks[0]])[0] == "clear"
+
+
+# barriers
+
+
+@pytest.mark.parametrize(
+    ("each", "expected"),
+    [
+        ([1] * 10, ("found", "barrier-in-every-step")),
+        ([0, 0, 0, 0, 1] * 2, ("clear", "no-barrier-in-every-step")),
+        ([1] * 4, ("inconclusive", "too-few-updates-for-barriers")),
+    ],
+)
+def test_barriers(each, expected):
+    log = ([step(at, counts={"updates": 1, "barriers": count}) for at, count in enumerate(each)], [])
+    assert said("barriers", [log, log]) == expected
+    assert said("barriers", [log])[0] == "not_applicable"
+
+
+# model-start
+
+
+def begins(**fields):
+    clean = {"model": 0, "unwritten": 0, "unwritten_buffers": 0, "unfit": 0, "untied": 0}
+    names = {name: "a" for name in ("unwritten_names", "unwritten_buffer_names", "unfit_names", "untied_names")}
+    return Event("model_start", 0, 0, {**clean, **names, "untied_where": "a.py:2", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, ("clear", "starts-as-given")),
+        ({"unwritten": 2}, ("found", "parameters-never-written")),
+        ({"unwritten_buffers": 1}, ("found", "buffers-never-written")),
+        ({"unfit": 1}, ("found", "weights-not-finite-at-the-start")),
+        ({"untied": 1}, ("found", "tied-tensors-parted")),
+    ],
+)
+def test_starts(fields, expected):
+    assert said("model-start", [(updates(2), [begins()]), (updates(2), [begins(**fields)])]) == expected
+
+
+def test_buffers_that_differ_before_the_first_pass_and_models_that_nobody_saw():
+    looks = [[begins(), looked(0, "abcd", start=True, each_buffer=buffer)] for buffer in ("m", "n")]
+    assert said("model-start", ranks_of(*looks)) == ("inconclusive", "buffers-differ-at-the-start")
+    assert said("model-start", ranks_of([], [])) == ("not_applicable", "no-start-seen")
+
+
+# unequal-init, of a script
+
+
+def shards(weights, unchanged=True, **fields):
+    call = {"number": 0, "wrapper": "fully_shard", "tensors": 4, "weights": weights, "synced": False, "where": "a.py:5"}
+    start = {"model": 0, "parts": 4, "unchanged": unchanged}
+    return updates(2), [Event("sharding", 0, 0, call | fields), Event("sharded_start", 0, 0, start)]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([shards("a"), shards("a")], ("clear", "ranks-begin-with-equal-weights")),
+        ([shards("a"), shards("b")], ("found", "shards-of-different-weights")),
+        ([shards("a", synced=True), shards("b", synced=True)], ("clear", "wrapping-made-weights-equal")),
+        ([shards("a", False), shards("b", False)], ("clear", "shards-were-written-afterwards")),
+    ],
+)
+def test_what_a_wrapper_is_given(ranks, expected):
+    assert said("unequal-init", ranks) == expected
+
+
+# per-rank-norm, of a script
+
+
+def clips(name, field, *values):
+    return updates(3), [
+        Event(name, at, 0, {"update": at, field: value, "where": "a.py:6"}) for at, value in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([clips("clipped", "norm", 1.0, 2.0), clips("clipped", "norm", 1.0, 2.0)], ("clear", "one-norm-on-all-ranks")),
+        (
+            [clips("clipped", "norm", 1.0, 2.0), clips("clipped", "norm", 3.0, 4.0)],
+            ("found", "each-rank-has-a-norm-of-its-own"),
+        ),
+        (
+            [clips("sharded_scaling", "factor", 0.1, 0.2), clips("sharded_scaling", "factor", 0.3, 0.4)],
+            ("found", "each-rank-scales-by-its-own-factor"),
+        ),
+        ([clips("clipped", "norm"), clips("clipped", "norm")], ("not_applicable", "no-norms-of-one-step")),
+    ],
+)
+def test_norms_of_a_script(ranks, expected):
+    assert said("per-rank-norm", ranks) == expected
+
+
+def test_norms_of_ranks_that_apply_gradients_of_their_own():
+    apart = pair("abcd", "abcd", "wxyz", "stuv")
+    ranks = [
+        (steps, [*events, *clips("clipped", "norm", rank + 1.0, rank + 2.0)[1]])
+        for rank, (steps, events) in enumerate(apart)
+    ]
+    assert said("per-rank-norm", ranks) == ("not_applicable", "ranks-hold-weights-of-their-own")
 
 
 # untrained-parameters
