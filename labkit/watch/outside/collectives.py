@@ -16,7 +16,7 @@ from typing import Any
 import xxhash
 
 from ...record.probe import Probe
-from .patches import Patches, called_from, is_own
+from .patches import Patches, called_from, is_library, is_own
 
 _now = time.monotonic_ns
 
@@ -128,6 +128,7 @@ class Collectives:
                     return original(*args, **kwargs)
                 where, start = called_from(), _now()
                 call = Call(name, args, kwargs, any(part in caller for part in _SHARDING))
+                call.by_script = not is_library(caller)
                 watch._begin(call, where)
                 watch._inside = True
                 try:
@@ -159,11 +160,13 @@ class Collectives:
                     probe.count("exchanged_in_forward", call.elements)
             if call.signature:
                 probe.series("collective_calls", [call.signature])
-            if call.name in BARRIERS:
+            if call.name in BARRIERS and call.by_script:
                 probe.count("barriers")
             if not call.in_background:
-                probe.add_span("barrier" if call.name in BARRIERS else "collective", "comm", start, _now())
-        if call.name in BARRIERS and not self._barrier_told and probe.in_step:
+                probe.add_span(
+                    "barrier" if call.name in BARRIERS and call.by_script else "collective", "comm", start, _now()
+                )
+        if call.name in BARRIERS and call.by_script and not self._barrier_told and probe.in_step:
             self._barrier_told = True
             probe.event("barrier_in_step", where=where)
         if not call.shards:
@@ -187,13 +190,14 @@ class Call:
         elements: of the tensors that this rank gives; 0 where there are none, or they are objects.
         said: type, size and partner, in a few words.
         signature: a hash of what all ranks of the world must give alike; 0 where ranks may differ.
+        by_script: whether the script's own code calls it, and no library does for it.
         in_background: whether it returns before it is done.
     """
 
-    __slots__ = ("elements", "in_background", "name", "said", "shards", "signature")
+    __slots__ = ("by_script", "elements", "in_background", "name", "said", "shards", "signature")
 
     def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], shards: bool) -> None:
-        self.name, self.shards = name, shards
+        self.name, self.shards, self.by_script = name, shards, True
         self.in_background = bool(kwargs.get("async_op", False)) or name in ("isend", "irecv", "batch_isend_irecv")
         tensors = _tensors(name, args, kwargs)
         self.elements = sum(tensor.numel() for tensor in tensors)

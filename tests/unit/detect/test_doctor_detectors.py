@@ -213,9 +213,7 @@ def gave_up(waits_in, where, number=3):
     return Event("raised", 1, 0, {**fields, "of_others": True, "number": number, "given": "float32 [4]"})
 
 
-RAISED = Event(
-    "raised", 1, 0, {"error": "ValueError", "message": "m", "where": "a.py:7", "waits_in": "", "of_others": False}
-)
+RAISED = Event("raised", 1, 0, {**gave_up("", "a.py:7").fields, "error": "ValueError", "of_others": False})
 DIED = Event(
     "stood_still", -1, 0, {**stand("all_reduce", "a.py:3", True).fields, "died_of": "SIGABRT", "given": "float32 [5]"}
 )
