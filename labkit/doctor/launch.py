@@ -292,6 +292,10 @@ class _Watched:
             _end(self.started[rank])
             stack = self.launch.folder / STACK_FILE.format(rank=rank)
             said = stack.read_text(errors="replace") if stack.exists() else ""
+            ended = rank_main.end_of(self.launch.folder, rank)
+            if ended is not None:  # its script is over and its record closed; the process was slow to go
+                self.ends[rank] = RankEnd(rank, *ended)
+                continue
             if self._is_leaving(rank) and "destroy_process_group" in said:
                 self.ends[rank] = RankEnd(rank, "hung in teardown", 0, said)
                 continue

@@ -56,6 +56,8 @@ def _write(path: Path, rank: int, world_size: int, fields: dict[str, str | int |
     line = {"kind": "event", "name": "stood_still", "step": -1, "time_ns": 0, "fields": fields}
     with path.open("rb+") as file:
         _drop_half_a_line(file)
+        if _is_closed(file):
+            return  # its script had ended: it stood nowhere
         file.write(msgspec.json.encode(line) + b"\n")
 
 
@@ -95,6 +97,14 @@ def _drop_half_a_line(file) -> None:
         at = start
     file.truncate(0)
     file.seek(0)
+
+
+def _is_closed(file) -> bool:
+    """Whether the last line is the mark with which a record ends. The file is at its end, and stays there."""
+    size = file.tell()
+    file.seek(max(0, size - 256))
+    last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+    return last.startswith(b'{"kind":"end"')
 
 
 def standing(dump: str) -> tuple[list[str], str]:

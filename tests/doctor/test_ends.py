@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import warm
 
-from labkit.doctor import launch
+from labkit.doctor import launch, stands
 from labkit.doctor.diagnosis import examine
 from labkit.errors import UsageError
+from labkit.record.probe import Probe
 
 SCRIPTS = Path(__file__).parent / "scripts"
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(180)]
@@ -144,3 +145,12 @@ def test_losses_and_random_numbers_are_equal_to_the_bit_with_and_without(tmp_pat
     assert seen.ended.code == 0 and seen.trained
     assert printed.splitlines() == plain.stdout.splitlines() and len(printed.splitlines()) > 10
     assert not seen.found
+
+
+def test_a_process_that_is_slow_to_go_stood_nowhere(tmp_path):
+    path = tmp_path / "rank-00000.jsonl"
+    probe = Probe(path, rank=0, local_rank=0, world_size=1)
+    probe.close()
+    closed = path.read_bytes()
+    stands.note(tmp_path, 0, 1, "")
+    assert path.read_bytes() == closed

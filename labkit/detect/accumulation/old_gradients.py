@@ -7,8 +7,11 @@ next, or is cleared unused.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from ...record.quantity import Quantity
-from ...record.schema import Record
+from ...record.schema import Record, Step
 from ..verdict import Verdict, answering
 
 NAME = "old-gradients"
@@ -38,7 +41,7 @@ def detect(record: Record) -> Verdict:
         return _answer("inconclusive", "too-few-updates-for-gradients", updates=updates)
     passes = sum(step.counts["backward_calls"] for step in steps)
     onto = sum(step.counts.get("backward_onto_used", 0) for step in steps)
-    across = sum(step.counts.get("backward_onto_last_epoch", 0) for step in steps)
+    across = _too_large(run.ranks[0].steps)
     unused = sum(step.counts.get("backward_unused", 0) for step in steps)
     where = str(run.fact("loop_where", "")) or None
     evidence = {
@@ -55,3 +58,22 @@ def detect(record: Record) -> Verdict:
         share = unused / passes
         return _answer("found", "last-window-dropped", evidence, where=where, waste=share, unused=unused, passes=passes)
     return _answer("clear", "gradients-of-their-own-batches", evidence)
+
+
+def _too_large(steps: Iterable[Step]) -> int:
+    """Updates whose backward passes began in the epoch before, and are more than an update usually has.
+
+    A script that counts micro-batches through the epochs has windows over two epochs as well: they are as large as others,
+    or, where a scaler skipped a step, so many times as large.
+    """
+    across, within, size, begun_before = [], [], 0, False
+    for step in steps:
+        size += step.counts.get("backward_calls", 0)
+        begun_before = begun_before or bool(step.counts.get("backward_onto_last_epoch"))
+        if step.counts.get("updates"):
+            (across if begun_before else within).append(size)
+            size, begun_before = 0, False
+    if not within:
+        return 0
+    usual = Counter(within).most_common(1)[0][0]
+    return sum(size > usual and size % usual != 0 for size in across) if usual else 0

@@ -14,9 +14,11 @@ _PASSES = {
     "forwards": Term(COUNT, "passes", "forward passes of a watched module that were to have gradients"),
     "backwards": Term(COUNT, "passes", "backward passes of a watched DDP module"),
     "backward_calls": Term(COUNT, "calls", "of backward by the script"),
-    "backward_onto_used": Term(COUNT, "passes", "backward passes that add to gradients which an update has used"),
+    "backward_onto_used": Term(COUNT, "updates", "updates on top of gradients that the update before had used"),
     "backward_onto_last_epoch": Term(COUNT, "passes", "backward passes that add to gradients left of the epoch before"),
-    "backward_unused": Term(COUNT, "passes", "backward passes whose gradients were cleared before an update used them"),
+    "backward_unused": Term(
+        COUNT, "passes", "last backward passes of an epoch whose gradients were cleared before any update"
+    ),
     "clips": Term(COUNT, "calls", "that clip gradients"),
     "clips_while_scaled": Term(COUNT, "calls", "that clip gradients which still carry the scaler's scale"),
     "script_collectives": Term(COUNT, "calls", "of collectives by the script itself"),

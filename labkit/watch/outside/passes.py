@@ -37,7 +37,8 @@ class Passes:
         self.before_forward: Callable[[], None] = lambda: None
         self.where_backward = ""
         self._witness: Any = None
-        self._used = False
+        self._used = self._onto_used = False
+        self._holders: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._since_update = 0
 
     def attach(self, patches: Patches) -> None:
@@ -112,11 +113,13 @@ class Passes:
         grad = witness.grad
         filled = grad is not None and bool(grad.any())
         if self._used:
-            self._steps.backward_onto(used=filled)
-        elif not filled and self._since_update:
-            self._steps.backward_unused(self._since_update)
+            self._onto_used = filled
+        elif not filled:
+            self._onto_used = False  # cleared since, by a script that makes a pass for another end in between
+            if self._since_update and self._steps.new_epoch:
+                self._steps.backward_unused(self._since_update)
             self._since_update = 0
-        elif filled and self._since_update and self._steps.new_epoch:
+        elif self._since_update and self._steps.new_epoch:
             self._steps.backward_onto(last_epoch=True)
         self._used = False
         self._steps.new_epoch = False
@@ -127,13 +130,30 @@ class Passes:
 
     def updated(self, optimizer: Any) -> None:
         """An optimizer made a step: its gradients are used from now on."""
-        self._used, self._since_update = True, 0
+        self._since_update = 0
         if self._witness is None or self._witness() is None:
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is not None and not parameter.grad.is_sparse:
-                        self._witness = weakref.ref(parameter)
-                        return
+            self._choose_witness(optimizer)
+        if not self._holds_witness(optimizer):
+            return  # of another model, or of none that has gradients to add to
+        if self._onto_used:
+            self._steps.backward_onto(used=True)
+        self._used, self._onto_used = True, False
+
+    def _choose_witness(self, optimizer: Any) -> None:
+        self._holders.clear()
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and not parameter.grad.is_sparse:
+                    self._witness = weakref.ref(parameter)
+                    return
+
+    def _holds_witness(self, optimizer: Any) -> bool:
+        witness = self._witness() if self._witness is not None else None
+        if witness is None:
+            return False
+        if optimizer not in self._holders:
+            self._holders[optimizer] = any(of is witness for group in optimizer.param_groups for of in group["params"])
+        return self._holders[optimizer]
 
     def _backward(self, of: Any, start: int, end: int) -> None:
         import torch

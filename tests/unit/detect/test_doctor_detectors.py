@@ -456,13 +456,27 @@ def test_learning_rates_that_differ_between_ranks_and_none_at_all():
     [
         ({}, 20, ("clear", "gradients-of-their-own-batches")),
         ({"backward_onto_used": 1}, 20, ("found", "gradients-never-cleared")),
-        ({"backward_onto_last_epoch": 1}, 20, ("found", "window-over-two-epochs")),
         ({"backward_unused": 1}, 20, ("found", "last-window-dropped")),
         ({"backward_onto_used": 1}, 3, ("inconclusive", "too-few-updates-for-gradients")),
     ],
 )
 def test_old_gradients(counts, count, expected):
     assert said("old-gradients", [(updates(count, backward_calls=2, **counts), [])]) == expected
+
+
+@pytest.mark.parametrize(
+    ("over_two_epochs", "expected"),
+    [
+        (5, ("found", "window-over-two-epochs")),  # what was left and a whole window
+        (4, ("clear", "gradients-of-their-own-batches")),  # micro-batches counted through the epochs
+        (8, ("clear", "gradients-of-their-own-batches")),  # a step that a scaler skipped
+    ],
+)
+def test_a_window_over_two_epochs_is_too_large_or_as_large_as_others(over_two_epochs, expected):
+    left = step(4, counts={"backward_calls": 1})
+    joined = step(5, counts={"updates": 1, "backward_calls": over_two_epochs - 1, "backward_onto_last_epoch": 1})
+    steps = [*updates(4, backward_calls=4), left, joined, *updates(4, backward_calls=4)]
+    assert said("old-gradients", [(steps, [])]) == expected
 
 
 def test_gradients_that_nobody_watched():
