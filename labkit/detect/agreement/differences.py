@@ -93,6 +93,12 @@ class Difference:
         return ""
 
     @cached_property
+    def own_settings(self) -> bool:
+        """Whether ranks train with settings, or a learning rate, of their own from the first update on, as a search does."""
+        rates = {next((s.scalar("lr_used") for s in log.steps if "lr_used" in s.scalars), None) for log in self.run.ranks}
+        return len(rates) > 1 or bool(self.settings)
+
+    @cached_property
     def state_apart(self) -> bool:
         """Whether the optimizers' states differ between ranks, although all applied the same gradients."""
         return self.gradients_equal and any(
@@ -169,7 +175,7 @@ def explained(seen: Difference) -> Told:
         return "found", "parameters-outside-the-wrapper"
     if seen.from_the_start and seen.gradients_equal:
         return "found", "ranks-start-apart"
-    if seen.others_are_kept_equal and seen.reduced_at_times and not seen.exchanged:
+    if seen.others_are_kept_equal and seen.reduced and not seen.exchanged:
         return "found", "model-outside-the-wrapper"
     if seen.settings and seen.gradients_equal:
         return "found", "settings-differ-between-ranks"
@@ -183,6 +189,8 @@ def explained(seen: Difference) -> Told:
 
 
 def _alone(seen: Difference) -> Told:
+    if seen.own_settings:
+        return "inconclusive", "ranks-train-models-of-their-own"
     return "found", "ddp-bypassed" if seen.run.fact("ddp_world_size") is not None else "nothing-is-reduced"
 
 

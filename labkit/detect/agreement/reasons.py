@@ -37,6 +37,10 @@ REASONS = {
         "ranks hold weights that differ by rounding from update {update} on: each sums the gradients in an order of its own",
         "let one all_reduce sum the gradients, so that all ranks get the same bits; else the ranks drift apart slowly",
     ),
+    "ranks-train-models-of-their-own": Reason(
+        "each rank trains a model of its own, with settings of its own, and nothing is exchanged while they train",
+        "nothing, if ranks are to try different settings; else wrap the model in DistributedDataParallel",
+    ),
     "weights-differ-by-choice": Reason(
         "ranks hold different weights after update {update} ({names}), and the script told DDP to leave parameters out, or "
         "how to reduce gradients",
@@ -126,6 +130,26 @@ REASONS = {
         "nothing is exchanged between the {ranks} ranks while they train, and their weights differ: each trains a model of "
         "its own",
         "wrap the model in DistributedDataParallel before the optimizer is made, and call the wrapped model in the loop",
+    ),
+    # same-draws
+    "one-rank-draws-alone": Reason("one rank has nobody to draw the same as", "run with 2 ranks or more"),
+    "no-inputs-compared": Reason(
+        "no four calls of a model in training were compared between ranks",
+        "run the script under `labkit doctor`, for some updates",
+    ),
+    "ranks-share-a-batch": Reason(
+        "ranks hold parts of one model, and are to be given the same batch",
+        "nothing: this question is for ranks with the whole model",
+    ),
+    "ranks-read-the-same": Reason(
+        "all that models are called with is the same on all ranks: they read, or draw, the same samples",
+        "look at rank-duplicates first: it says who reads what",
+    ),
+    "ranks-draw-apart": Reason("what models are called with differs between ranks, or does not change"),
+    "ranks-draw-the-same": Reason(
+        "a model is called with random numbers that are the same on all ranks in each of {calls:plural call/calls}, while "
+        "the rest differs: the ranks learn from as much noise as one of them",
+        "seed every rank apart once the model is built: torch.manual_seed(seed + rank), NumPy and random too",
     ),
     # model-start
     "no-start-seen": Reason(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .kinds import AMOUNT, COUNT, FLAG, NUMBER, TEXT, WHOLE, WORD_OR_NUMBER, EventTerm, Shape, Term
+from .kinds import AMOUNT, COUNT, FLAG, FROM_ONE, NUMBER, TEXT, WHOLE, WORD_OR_NUMBER, EventTerm, Shape, Term
 
 OF_SCRIPTS: Mapping[str, EventTerm] = {
     "replica": EventTerm(
@@ -116,6 +116,36 @@ OF_SCRIPTS: Mapping[str, EventTerm] = {
                     "norm": Term(WORD_OR_NUMBER, "", "of the gradients that it was given"),
                     "where": Term(TEXT, "file:line", "of the call"),
                 },
+            ),
+        ),
+    ),
+    "inputs": EventTerm(
+        "what a model is called with in training",
+        (
+            Shape(
+                {
+                    "model": Term(COUNT, "", "which one, in the order of first use"),
+                    "call": Term(FROM_ONE, "", "of this model, in training"),
+                    "each": Term(TEXT, "", "a short hash of each tensor that may have been drawn"),
+                }
+            ),
+        ),
+    ),
+    "minds_mode": EventTerm(
+        "a model has dropout or BatchNorm", (Shape({"batch_norm": Term(FLAG, "", "whether it has BatchNorm")}),)
+    ),
+    "evaluated_over": EventTerm(
+        "a model was called over a pass of a loader of which nothing was trained on",
+        (
+            Shape(
+                {
+                    "loader": Term(COUNT, "", "which one, in the order of first use"),
+                    "batches": Term(COUNT, "batches", "that it was called with"),
+                    "in_train_mode": Term(COUNT, "calls", "in training mode"),
+                    "in_eval_mode": Term(COUNT, "calls", "in evaluation mode"),
+                    "trains_too": Term(FLAG, "", "whether other passes of the loader are trained on"),
+                    "where": Term(TEXT, "file:line", "of the first call"),
+                }
             ),
         ),
     ),

@@ -24,6 +24,7 @@ _PASSES = {
     "script_collectives": Term(COUNT, "calls", "of collectives by the script itself"),
     "exchanged_elements": Term(COUNT, "elements", "that the script itself gave to collectives"),
     "exchanged_in_forward": Term(COUNT, "elements", "of them within a forward pass"),
+    "updates_in_eval_mode": Term(COUNT, "models", "in evaluation mode at an update that were in training mode before"),
     "barriers": Term(COUNT, "calls", "of a barrier by the script"),
     "reductions": Term(COUNT, "passes", "backward passes that reduced gradients over the ranks"),
     "alone": Term(COUNT, "steps", "1 in a step that only computes, beside the run, to compare with"),

@@ -11,7 +11,9 @@ from ...record.probe import Probe
 from . import ends
 from .collectives import Collectives, last_calls
 from .effects import Effects
+from .inputs import Inputs
 from .loaders import Loaders
+from .modes import Modes
 from .optimizers import Optimizers
 from .parameters import Parameters
 from .passes import Passes
@@ -49,7 +51,9 @@ class Attached:
         self.starts, self.sharding = Starts(probe), Sharding(probe, lambda: self.replicas.models)
         self.replicas.begins = (self.starts.met, self.sharding.met)
         self.passes = Passes(self.steps, self.replicas.met)
-        self.passes.before_forward = self.replicas.look
+        self.inputs = Inputs(probe, probe.ranks)
+        self.modes = Modes(probe, self.steps, lambda: self.replicas.models)
+        self.passes.before_forward = self._forward_begins
         self.parameters = Parameters(probe, lambda: self.replicas.models)
         self.precision = Precision(probe, self.passes.scaler_asked)
         self.schedules = Schedules(probe)
@@ -112,6 +116,12 @@ class Attached:
         probe.runs_on(device=next(iter(devices), "cpu"), backend=backend, threads=torch.get_num_threads())
         probe.declare(group_size=dist.get_world_size() if met else 0)
 
+    def _forward_begins(self, module: Any, args: Any, kwargs: Any, learns: bool) -> None:
+        self.replicas.look()
+        self.modes.called(module)
+        if learns:
+            self.inputs.given(module, args, kwargs)
+
     def _after_backward(self) -> None:
         for note in (self.effects.backward, self.sharding.backward):
             self.patches.noting(note)()
@@ -122,6 +132,7 @@ class Attached:
         self.passes.updated(optimizer)
         self.parameters.stepped(optimizer)
         self.sharding.updating()
+        self.modes.updated()
         self.replicas.updated(optimizer, update)
         self.parameters.updated(update)
 
@@ -144,5 +155,6 @@ class Attached:
         with contextlib.suppress(Exception):  # what is said last must not keep the record from its end
             self.workers.close()
             self.schedules.close(self.steps.most is not None and self.steps.updates >= self.steps.most)
+        self.patches.noting(self.modes.close)()
         self.steps.close()
         self.probe.close(finished=finished)

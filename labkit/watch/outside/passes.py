@@ -27,14 +27,14 @@ class Passes:
     Attributes:
         where_backward: where the script calls backward first, file:line.
         phase: "forward" or "backward" within such a pass, else empty.
-        before_forward: called as a forward pass begins, of training or not.
+        before_forward: called with module, arguments and whether it learns, as a forward pass begins.
     """
 
     def __init__(self, steps: Steps, met: Callable[[Any], None]) -> None:
         self._steps, self._met = steps, met
         self._inside = False
         self.phase = ""
-        self.before_forward: Callable[[], None] = lambda: None
+        self.before_forward: Callable[[Any, Any, Any, bool], None] = lambda module, args, kwargs, learns: None
         self.where_backward = ""
         self._witness: Any = None
         self._used = self._onto_used = False
@@ -54,7 +54,7 @@ class Passes:
         compiling, grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
         met = patches.noting(self._met)
         begins, ended = patches.noting(steps.forward), patches.noting(steps.forwarded)
-        before = patches.noting(lambda: watch.before_forward())
+        before = patches.noting(lambda *given: watch.before_forward(*given))
 
         def around(original):
             def __call__(module, *args, **kwargs):
@@ -63,7 +63,7 @@ class Passes:
                 grad = grad_enabled() and _trains(module) and _learns(module)
                 if not (grad or _has_parameters(module)):
                     return original(module, *args, **kwargs)  # a loss, a metric: no pass of a model
-                before()
+                before(module, args, kwargs, grad)
                 watch._inside, start = True, _now()
                 watch.phase = "forward"
                 begins(start, grad, (args, kwargs))

@@ -288,6 +288,68 @@ def test_buffers_that_differ_before_the_first_pass_and_models_that_nobody_saw():
     assert said("model-start", ranks_of([], [])) == ("not_applicable", "no-start-seen")
 
 
+# same-draws
+
+
+def called(*each, samples=None):
+    """A rank whose model is called with these tensors, call by call."""
+    events = [Event("inputs", at, 0, {"model": 0, "call": at, "each": tokens}) for at, tokens in enumerate(each, 1)]
+    digests = {} if samples is None else {"train": samples}
+    return [step(at, counts={"updates": 1}, digests=digests) for at in range(len(each))], [replica(1, "w"), *events]
+
+
+OWN, OTHER, NOISE = ["a", "b", "c", "d"], ["e", "f", "g", "h"], ["m", "n", "o", "p"]
+
+
+def both(*columns):
+    return [" ".join(tokens) for tokens in zip(*columns, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (called(*both(OWN, NOISE)), called(*both(OTHER, NOISE)), ("found", "ranks-draw-the-same")),
+        (called(*NOISE, samples=[1, 2]), called(*NOISE, samples=[3, 4]), ("found", "ranks-draw-the-same")),
+        (called(*NOISE, samples=[1, 2]), called(*NOISE, samples=[1, 2]), ("not_applicable", "ranks-read-the-same")),
+        (called(*NOISE), called(*NOISE), ("not_applicable", "ranks-read-the-same")),
+        (called(*both(OWN, ["m"] * 4)), called(*both(OTHER, ["m"] * 4)), ("clear", "ranks-draw-apart")),
+        (called(*OWN), called(*OTHER), ("clear", "ranks-draw-apart")),
+        (called(*NOISE[:2]), called(*NOISE[:2]), ("not_applicable", "no-inputs-compared")),
+    ],
+)
+def test_random_numbers_of_ranks(one, other, expected):
+    assert said("same-draws", [one, other]) == expected
+    assert said("same-draws", [one])[0] == "not_applicable"
+
+
+# train-mode
+
+
+def evaluated(**fields):
+    over = {"loader": 1, "batches": 4, "in_train_mode": 4, "in_eval_mode": 0, "trains_too": False, "where": "a.py:3"}
+    return Event("evaluated_over", 9, 0, over | fields)
+
+
+MINDS = Event("minds_mode", 0, 0, {"batch_norm": True})
+
+
+@pytest.mark.parametrize(
+    ("in_eval", "events", "expected"),
+    [
+        ([0] * 10, [MINDS, evaluated(in_train_mode=0, in_eval_mode=4)], ("clear", "modes-as-they-should-be")),
+        ([0] * 10, [MINDS, evaluated()], ("found", "evaluated-in-training-mode")),
+        ([0] * 10, [MINDS, evaluated(trains_too=True)], ("inconclusive", "perhaps-evaluated-in-training-mode")),
+        ([0] * 10, [MINDS, evaluated(in_train_mode=20)], ("inconclusive", "perhaps-evaluated-in-training-mode")),
+        ([0] * 4 + [1] * 6, [MINDS], ("found", "stays-in-evaluation-mode")),
+        ([0] * 4 + [1] * 6 + [0], [MINDS], ("clear", "modes-as-they-should-be")),
+        ([0] * 10, [], ("clear", "no-module-minds-its-mode")),
+    ],
+)
+def test_modes(in_eval, events, expected):
+    steps = [step(at, counts={"updates": 1, "updates_in_eval_mode": each}) for at, each in enumerate(in_eval)]
+    assert said("train-mode", [(steps, events)]) == expected
+
+
 # unequal-init, of a script
 
 

@@ -1,0 +1,1 @@
+"""Are modules in the mode that training, or evaluation, needs."""
