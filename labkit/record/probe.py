@@ -262,11 +262,6 @@ class Probe:
         self._series.setdefault(name, []).extend(int(operator.index(value)) for value in values)
 
     @property
-    def ranks(self) -> int:
-        """How many there are, this one counted."""
-        return self._head.world_size
-
-    @property
     def in_step(self) -> bool:
         """Whether a step is open."""
         return self._in_step

@@ -51,7 +51,7 @@ class Attached:
         self.starts, self.sharding = Starts(probe), Sharding(probe, lambda: self.replicas.models)
         self.replicas.begins = (self.starts.met, self.sharding.met)
         self.passes = Passes(self.steps, self.replicas.met)
-        self.inputs = Inputs(probe, probe.ranks)
+        self.inputs = Inputs(probe)
         self.modes = Modes(probe, self.steps, lambda: self.replicas.models)
         self.passes.before_forward = self._forward_begins
         self.parameters = Parameters(probe, lambda: self.replicas.models)

@@ -26,13 +26,15 @@ DISTINCT = 4
 class Inputs:
     """The calls of models in training. *Called on* each rank; no collective is made."""
 
-    def __init__(self, probe: Probe, ranks: int) -> None:
-        self._probe, self._ranks = probe, ranks
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
         self._calls: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
 
     def given(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A model is called, in training."""
-        if self._ranks < 2:
+        import torch.distributed as dist
+
+        if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
             return
         known = self._calls.setdefault(module, [len(self._calls), 0])
         known[1] += 1
