@@ -1,31 +1,15 @@
 """The instructor's plans add up, and agree with the decks and the labs."""
 
-import json
 import re
 from pathlib import Path
 
 import build_decks
 import pytest
-from lessons_without_a_lab import WITHOUT_A_LAB
 
 from labkit import labs
 
 TEXT = (build_decks.HERE / "INSTRUCTOR.md").read_text(encoding="utf-8")
-LABS = {f"{spec.number:02d} {spec.slug}": spec.minutes for spec in labs.specs()}
-
-
-def lessons() -> dict[str, int]:
-    """The minutes of every notebook; those of a lesson without a lab are read from its first cell."""
-    found = dict(LABS)
-    for stem in WITHOUT_A_LAB:
-        notebook = json.loads((build_decks.HERE.parent / "notebooks" / f"{stem}.ipynb").read_text(encoding="utf-8"))
-        minutes = re.search(r"\*(\d+) minutes", "".join(notebook["cells"][0]["source"]))
-        assert minutes, stem
-        found[stem.replace("_", " ", 1).replace("_", "-")] = int(minutes[1])
-    return found
-
-
-LESSONS = lessons()
+LABS = {f"{spec.number:02d} {spec.slug}": spec for spec in labs.specs()}
 
 
 def tables(text: str) -> dict[str, list[list[list[str]]]]:
@@ -49,8 +33,8 @@ def minutes_of_deck(path: Path) -> float:
     return sum(map(float, re.findall(r"^`+\{notes\} ([\d.]+)\s*$", path.read_text(encoding="utf-8"), flags=re.M)))
 
 
-def test_every_lesson_and_the_opening_have_their_minutes():
-    assert list(MINUTES) == ["opening", *LESSONS]
+def test_every_lab_and_the_opening_have_their_minutes():
+    assert list(MINUTES) == ["opening", *LABS]
 
 
 @pytest.mark.parametrize("row", MINUTES)
@@ -58,7 +42,7 @@ def test_minutes_are_those_of_the_decks_notes_and_of_the_lab(row):
     deck, notebook, together = MINUTES[row]
     stem = row.replace(" ", "_").replace("-", "_")
     assert float(deck) == minutes_of_deck(build_decks.HERE / f"{stem}.md")
-    assert notebook == (str(LESSONS[row]) if row in LESSONS else "")
+    assert notebook == (str(LABS[row].minutes) if row in LABS else "")
     assert int(together) == int(deck) + int(notebook or 0)
 
 
@@ -77,9 +61,9 @@ def test_a_plan_adds_up(name, plan):
     assert plan[-1][1:] == ["", ""], "a plan ends with the time of its end"
 
 
-def test_two_days_hold_every_lesson_and_no_day_is_longer_than_eight_hours():
+def test_two_days_hold_every_lab_and_no_day_is_longer_than_eight_hours():
     taught = {what for name, plan in PLANS if name == "Two days" for _, _, what in plan}
-    assert set(LESSONS) <= taught
+    assert set(LABS) <= taught
     assert all(int(plan[-1][0].split(":")[0]) < 8 for _, plan in PLANS)
 
 

@@ -49,6 +49,8 @@ _OPTIMIZER = {
 _COMMUNICATION = {
     "all_reduce": Term(COUNT, "operations", "all-reduces of gradients"),
     "all_reduce_bytes": Term(COUNT, "bytes", "that were given to them"),
+    "gradient_works": Term(COUNT, "operations", "that reduce gradients in the background, by the script itself"),
+    "gradient_works_not_waited_for": Term(COUNT, "operations", "of them that an optimizer's step did not wait for"),
     "wire_received_bytes": Term(COUNT, "bytes", "that came over the host's link, headers included"),
     "wire_sent_bytes": Term(COUNT, "bytes", "that went over the host's link, headers included"),
 }
@@ -105,6 +107,11 @@ SERIES: Mapping[str, Term] = {
     "param_bytes": Term(COUNT, "bytes", "a number a parameter and pass: of its gradient"),
     "param_ready_ns": Term(WHOLE, INSTANT, "a number a parameter and pass: when its gradient was ready"),
     "collective_calls": Term(COUNT, "", "a number a call of a collective of all ranks: a hash of operation, type and size"),
+    "loss_kind": Term(COUNT, "", "a number a call of backward: 1 a mean, 2 a sum, 3 several of them, 0 not known"),
+    "loss_share": Term(COUNT, "billionths", "a number a call of backward: weight of all its targets together"),
+    "loss_targets": Term(COUNT, "targets", "a number a call of backward: that the loss is taken over, 0 where not known"),
+    "loss_site": Term(COUNT, "", "a number a call of backward: the line of the script that it is called on"),
+    "loss_inputs": Term(COUNT, "", "a number a call of backward: a hash of some of the model's inputs, 0 where not known"),
     "by_hand_bytes": Term(COUNT, "bytes", "a number for each all-reduce that a program calls itself"),
 }
 """By name: whole numbers of which a step has several, in order (`probe.series`)."""

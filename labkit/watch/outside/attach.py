@@ -22,10 +22,13 @@ from .precision import Precision
 from .replicas import Replicas
 from .saves import Saves
 from .schedules import Schedules
+from .shadow import Shadow
 from .sharding import Sharding
 from .starts import Starts
 from .steps import Batch, Steps
+from .weighting import Weighting
 from .workers import Workers
+from .works import Works
 from .wrappers import Wrappers
 
 LAST_CALL = ".call"
@@ -61,16 +64,28 @@ class Attached:
         self.workers = Workers(probe)
         self.steps.after_backward = self._after_backward
         self.saves = Saves(probe)
+        self.weighting = Weighting(probe)
+        self.passes.fed = self.weighting.fed
+        self.shadow = Shadow(probe, self.replicas.name_of)
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
+        self.works = Works(probe)
+
+        def leaves() -> None:
+            self.works.let_go()
+            self.replicas.look()
+            self.steps.end_if_updated()  # tearing down hangs now and then, and what is open would be lost
+            leaving()
+
         self.collectives = Collectives(
             probe,
             probe.path.with_suffix(LAST_CALL),
-            leaving=lambda: (self.replicas.look(), leaving()),
+            leaving=leaves,
             phase=lambda: self.passes.phase,
             exchanged=self.replicas.exchanged,
         )
+        self.collectives.begun = self.works.begun
         self.steps.before_first = self._declare
         for watcher in (
             self.loaders,
@@ -86,6 +101,9 @@ class Attached:
             self.saves,
             self.starts,
             self.sharding,
+            self.weighting,
+            self.shadow,
+            self.works,
         ):
             watcher.attach(self.patches)
 
@@ -147,6 +165,8 @@ class Attached:
             finished: whether the script came to its end, or to the end that was asked for.
         """
         self.optimizers.detach()
+        self.shadow.detach()
+        self.works.detach()
         self.wrappers.detach()
         self.effects.detach()
         self.patches.undo()

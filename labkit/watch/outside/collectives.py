@@ -96,6 +96,8 @@ class Collectives:
         self._calls: deque[str] = deque(maxlen=CALLS)
         self._barrier_told = False
         self._inside = False
+        self.begun: Callable[..., None] = lambda *_: None
+        """Called with what a collective gives back, its name, what it was given, and where it was called."""
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -105,7 +107,7 @@ class Collectives:
             return
         self._exchanged = patches.noting(self._exchanged)
         for name in OPERATIONS:
-            _wrap(patches, name, self._around(name))
+            _wrap(patches, name, self._around(name, patches))
         leaving = patches.noting(self._leaving)
 
         def around(original):
@@ -117,8 +119,8 @@ class Collectives:
 
         _wrap(patches, "destroy_process_group", around)
 
-    def _around(self, name: str) -> Any:
-        watch = self
+    def _around(self, name: str, patches: Patches) -> Any:
+        watch, begun = self, patches.noting(lambda *of: self.begun(*of))
 
         def around(original):
             def collective(*args, **kwargs):
@@ -135,6 +137,7 @@ class Collectives:
                     given = original(*args, **kwargs)
                 finally:
                     watch._inside = False
+                begun(given, name, args, kwargs, where)
                 watch._end(call, where, start)
                 return given
 

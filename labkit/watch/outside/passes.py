@@ -40,6 +40,8 @@ class Passes:
         self._used = self._onto_used = False
         self._holders: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._since_update = 0
+        self.fed: Callable[[tuple[Any, ...], dict[str, Any]], None] = lambda args, kwargs: None
+        """Called with what such a module is given."""
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -52,7 +54,7 @@ class Passes:
     def _attach_forward(self, patches: Patches, torch: Any, nn: Any) -> None:
         watch, steps = self, self._steps
         compiling, grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
-        met = patches.noting(self._met)
+        met, fed = patches.noting(self._met), patches.noting(lambda *of: self.fed(*of))
         begins, ended = patches.noting(steps.forward), patches.noting(steps.forwarded)
         before = patches.noting(lambda *given: watch.before_forward(*given))
 
@@ -69,6 +71,7 @@ class Passes:
                 begins(start, grad, (args, kwargs))
                 if grad:
                     met(module)
+                    fed(args, kwargs)
                 try:
                     given = original(module, *args, **kwargs)
                 finally:

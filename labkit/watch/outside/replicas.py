@@ -61,6 +61,14 @@ class Replicas:
         """The models that are alive."""
         return (model for known in self._models if (model := known()) is not None)
 
+    def name_of(self, parameter: Any) -> str:
+        """What the models call a parameter; "" where it is in none of them."""
+        for model in self.models:
+            for name, own in model.named_parameters():
+                if own is parameter:
+                    return name.removeprefix("module.").replace("_orig_mod.", "")
+        return ""
+
     def updated(self, optimizer: Any, update: int) -> None:
         """The optimizers have made so many steps, this one the last: look at its gradients, if it is time."""
         if self._due:  # no forward pass came between two updates

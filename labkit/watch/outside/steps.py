@@ -227,6 +227,11 @@ class Steps:
         if self.after_update is not None:
             self.after_update(optimizer, self.updates)
 
+    def end_if_updated(self) -> None:
+        """Write the step that is open, where its update is made."""
+        if self.probe.in_step and self._updated:
+            self._end()
+
     def end_if_enough(self) -> None:
         """Raise `EnoughSteps` where the optimizers have made as many steps as were asked for."""
         if self.most is not None and self.updates >= self.most:

@@ -1,0 +1,1 @@
+"""What an update takes: how much each rank, each micro-batch and each target weighs in its gradient."""
