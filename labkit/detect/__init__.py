@@ -17,6 +17,7 @@ from ..record.own_names import Apart, apart, listening
 from ..record.schema import Origin, Record
 from ..words import printable
 from .catalogue import said
+from .lives import of_one_life
 from .under_load import said_with
 from .verdict import Verdict
 
@@ -72,7 +73,7 @@ def ask(name: str, record: Record) -> Verdict:
     judge, seen = detector(name), apart(record)
     with listening() as heard, np.errstate(divide="raise", over="raise", invalid="raise"):
         try:
-            answer = judge(seen.record)
+            answer = judge(of_one_life(seen.record) if _is_of_passes(name) else seen.record)
             answer = said_with(answer, seen.record) if is_timed(name) else answer
             verdict = _for_its_own_names(answer, seen, heard)
         except Exception as error:
@@ -111,6 +112,11 @@ def _unanswered(name: str, error: Exception, seen: Apart, heard: set[str]) -> Ve
             "remedy": seen.remedy(heard) or said("record-what-is-needed"),
         },
     )
+
+
+def _is_of_passes(name: str) -> bool:
+    """Whether a question is about what is read in whole passes over the data."""
+    return ".reads." in _questions()[name]
 
 
 def module_of(name: str) -> ModuleType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .checkpoints import CHECKPOINTS
 from .facts import FACTS
 from .gradients import GRADIENTS
 from .kinds import AMOUNT, COUNT, FLAG, FROM_ONE, TEXT, WHOLE, WORD_OR_NUMBER, EventTerm, Shape, Term
@@ -171,5 +172,5 @@ _PROGRAMS = {
     ),
 }
 
-EVENTS: Mapping[str, EventTerm] = {**_SAVES, **OF_SCRIPTS, **GRADIENTS, **_WATCHED, **_PROGRAMS}
+EVENTS: Mapping[str, EventTerm] = {**_SAVES, **CHECKPOINTS, **OF_SCRIPTS, **GRADIENTS, **_WATCHED, **_PROGRAMS}
 """By name: the events that labkit notes."""

@@ -275,23 +275,6 @@ OF_SCRIPTS: Mapping[str, EventTerm] = {
             ),
         ),
     ),
-    "torch_save": EventTerm(
-        "a script saves with torch.save",
-        (
-            Shape(
-                {
-                    "path": Term(TEXT, "", "where to"),
-                    "over": Term(FLAG, "", "whether a file is there already"),
-                    "where": Term(TEXT, "file:line", "of the call"),
-                    "optimizer": Term(FLAG, "", "whether an optimizer's state is in it"),
-                    "scheduler": Term(FLAG, "", "whether a learning-rate scheduler's state is in it"),
-                    "scaler": Term(FLAG, "", "whether a gradient scaler's state is in it"),
-                    "has_scheduler": Term(FLAG, "", "whether the script has such a scheduler"),
-                    "has_scaler": Term(FLAG, "", "whether the script has such a scaler"),
-                },
-            ),
-        ),
-    ),
     "stood_still": EventTerm(
         "where a rank stood when a run was ended that stood still",
         (

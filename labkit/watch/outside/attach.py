@@ -9,6 +9,7 @@ from typing import Any
 
 from ...record.probe import Probe
 from . import ends
+from .checkpoints import Checkpoints
 from .collectives import Collectives, last_calls
 from .effects import Effects
 from .inputs import Inputs
@@ -20,7 +21,6 @@ from .passes import Passes
 from .patches import Patches
 from .precision import Precision
 from .replicas import Replicas
-from .saves import Saves
 from .schedules import Schedules
 from .shadow import Shadow
 from .sharding import Sharding
@@ -63,7 +63,7 @@ class Attached:
         self.effects = Effects(probe)
         self.workers = Workers(probe)
         self.steps.after_backward = self._after_backward
-        self.saves = Saves(probe)
+        self.checkpoints = Checkpoints(probe, lambda: self.replicas.models, lambda: self.collectives.number)
         self.weighting = Weighting(probe)
         self.passes.fed = self.weighting.fed
         self.shadow = Shadow(probe, self.replicas.name_of)
@@ -98,7 +98,7 @@ class Attached:
             self.schedules,
             self.effects,
             self.workers,
-            self.saves,
+            self.checkpoints,
             self.starts,
             self.sharding,
             self.weighting,
@@ -139,6 +139,8 @@ class Attached:
         self.modes.called(module)
         if learns:
             self.inputs.given(module, args, kwargs)
+        if not learns:
+            self.checkpoints.evaluated(module)
 
     def _after_backward(self) -> None:
         for note in (self.effects.backward, self.sharding.backward):
@@ -153,6 +155,7 @@ class Attached:
         self.modes.updated()
         self.replicas.updated(optimizer, update)
         self.parameters.updated(update)
+        self.checkpoints.updated(optimizer, update)
 
     def raised(self, error: BaseException) -> None:
         """The script raised: note where, and whether it waited for other ranks there. *Called* before `close`."""
@@ -169,6 +172,7 @@ class Attached:
         self.works.detach()
         self.wrappers.detach()
         self.effects.detach()
+        self.patches.noting(self.checkpoints.close)()
         self.patches.undo()
         for fault in self.patches.faults:
             print("labkit doctor:", fault, file=sys.stderr)

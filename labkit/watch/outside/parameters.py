@@ -26,6 +26,7 @@ class Parameters:
         self._probe, self._models = probe, models
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._stepped: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._once_held: weakref.WeakSet[Any] = weakref.WeakSet()
         self._frozen_at_wrap: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
         self.where = ""
 
@@ -75,6 +76,11 @@ class Parameters:
         in_models = {id(parameter) for model in models for parameter in model.parameters()}
         foreign = [p for optimizer in self._stepped for p in _of_optimizer(optimizer) if id(p) not in in_models]
         for number, model in enumerate(models):
+            held_now = any(id(parameter) in held for parameter in model.parameters())
+            if held_now:
+                self._once_held.add(model)
+            elif model in self._once_held:
+                continue  # its optimizer is gone: its training is over
             named = [(name, p) for name, p in _inner(model).named_parameters() if p.requires_grad]
             unheld = [name for name, p in named if p.grad is not None and id(p) not in held]
             frozen = self._frozen_at_wrap.get(model, frozenset())

@@ -562,7 +562,7 @@ def saved(path="a.pt", **fields):
         ([[saved(scheduler=False)], []], ("found", "scheduler-not-saved")),
         ([[saved(scaler=False)], []], ("found", "scaler-not-saved")),
         ([[saved(scheduler=False, has_scheduler=False)], []], ("clear", "checkpoints-are-whole")),
-        ([[saved(optimizer=False, scheduler=False, over=True)], []], ("clear", "checkpoints-are-whole")),  # weights alone
+        ([[saved(optimizer=False, scheduler=False, over=True)], []], ("clear", "weights-are-exported")),
         ([[saved(), saved(over=True)], []], ("found", "written-over-the-last-one")),
         ([[], []], ("not_applicable", "nothing-saved-with-torch-save")),
     ],

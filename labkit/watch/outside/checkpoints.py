@@ -1,0 +1,57 @@
+"""All that watches checkpoints: saves, loads, resumes, averaged weights, and evaluations that may leave these in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...record.probe import Probe
+from .averages import Averages
+from .evaluations import Evaluations
+from .loads import Loads
+from .patches import Patches
+from .positions import Positions
+from .resumes import Resumes
+from .saves import Saves
+
+
+class Checkpoints:
+    """What is saved, loaded and gone on from. *Called on* each rank; no collective is made.
+
+    Args:
+        probe: this rank's.
+        models: the modules that the script trains.
+        collectives: how many the script called.
+    """
+
+    def __init__(self, probe: Probe, models: Callable[[], Iterable[Any]], collectives: Callable[[], int]) -> None:
+        self._updates = 0
+        self.saves = Saves(probe, lambda states: self.averages.saved(states))
+        self.loads = Loads(probe, self.saves, lambda: (self._updates, self.evaluations.count))
+        self.resumes = Resumes(probe, self.loads.seen, self.saves.schedulers, self.saves.scalers)
+        self.averages = Averages(probe, models, self.loads.seen)
+        self.evaluations = Evaluations(probe, self.averages.holds, collectives)
+        self.positions = Positions(probe)
+
+    def attach(self, patches: Patches) -> None:
+        """Watch from now on."""
+        for watcher in (self.saves, self.loads, self.resumes, self.evaluations, self.positions):
+            watcher.attach(patches)
+
+    def updated(self, optimizer: Any, update: int) -> None:
+        """The optimizers have made so many steps, the last one by this one."""
+        self._updates = update
+        self.saves.updated(optimizer)
+        self.evaluations.updated(optimizer)
+        self.averages.updated(update)
+
+    def evaluated(self, module: Any) -> None:
+        """A module that no other called is called without gradients."""
+        self.evaluations.evaluated(module)
+        self.averages.evaluated(module)
+
+    def close(self) -> None:
+        """Watch no more."""
+        self.resumes.detach()
+        self.evaluations.detach()
+        self.saves.close()

@@ -1,0 +1,133 @@
+"""Weights around an evaluation: are those that training goes on with the ones that it left?
+
+A few values of one parameter are kept after each update, which costs some microseconds, and compared at an evaluation and
+at the update that follows it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...record.probe import Probe
+from .patches import Patches, called_from
+from .values import ELEMENTS, is_plain, values
+
+KEPT = 512
+"""Updates whose values are kept."""
+
+IDLE = 16
+"""Updates of others after which a parameter is taken for one that is trained no more."""
+
+TOLD = 50
+"""Evaluations that are noted, at most."""
+
+
+class Evaluations:
+    """Evaluations between updates. *Called on* each rank.
+
+    Args:
+        probe: this rank's.
+        is_average: whether an average of the script has these values for this parameter.
+        collectives: how many the script called.
+    """
+
+    def __init__(self, probe: Probe, is_average: Callable[[Any, np.ndarray], bool], collectives: Callable[[], int]) -> None:
+        self._probe, self._is_average, self._collectives = probe, is_average, collectives
+        self._witness: weakref.ref[Any] | None = None
+        self._trail: deque[Any] = deque(maxlen=KEPT)
+        self._changes: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._idle = 0
+        self._seen: np.ndarray | None = None
+        self._where, self._averaged = "", False
+        self._exchanged = 0
+        self._handles: list[Any] = []
+        self.count, self._told = 0, 0
+
+    def attach(self, patches: Patches) -> None:
+        """Watch from now on."""
+        from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+        before = patches.noting(self._before)
+        self._handles.append(register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: before(optimizer)))
+
+    def detach(self) -> None:
+        """Watch no more."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def updated(self, optimizer: Any) -> None:
+        """An optimizer made a step: keep some of the weights that it leaves."""
+        witness = self._witness() if self._witness is not None else None
+        if witness is None or self._idle > IDLE:
+            witness = _witness(optimizer)
+            if witness is None:
+                return
+            self._witness = weakref.ref(witness)
+            self._changes.clear()
+            self._trail.clear()
+        self._idle += 1
+        if not self._is_of(witness, optimizer):
+            return
+        self._idle = 0
+        flat = witness.detach().reshape(-1)
+        self._trail.append(flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].clone())
+        self._exchanged = self._collectives()
+
+    def _is_of(self, witness: Any, optimizer: Any) -> bool:
+        """Whether the optimizer changes the parameter that is looked at."""
+        known = self._changes.get(optimizer)
+        if known is None:
+            known = self._changes[optimizer] = any(witness is p for group in optimizer.param_groups for p in group["params"])
+        return known
+
+    def evaluated(self, module: Any) -> None:
+        """A module that no other called is called without gradients."""
+        self.count += 1
+        witness = self._witness() if self._witness is not None else None
+        if witness is None or not self._trail or self._seen is not None or self._told >= TOLD:
+            return
+        if any(witness is parameter for parameter in module.parameters()):
+            self._seen, self._where = values(witness), called_from(3)
+            last = self._trail[-1].double().cpu().numpy()
+            changed = self._seen is not None and not np.array_equal(self._seen, last)
+            self._averaged = changed and self._seen is not None and self._is_average(witness, self._seen)
+
+    def _before(self, optimizer: Any) -> None:
+        """An optimizer begins a step: the first one after an evaluation is told of."""
+        if self._seen is None:
+            return
+        witness = self._witness() if self._witness is not None else None
+        if witness is None or not self._is_of(witness, optimizer):
+            return
+        seen, self._seen = self._seen, None
+        now = values(witness)
+        if now is None or len(now) != len(seen):
+            return
+        trail = [one.double().cpu().numpy() for one in self._trail]
+        last = trail[-1]
+        away = float(np.linalg.norm(seen - last))
+        older = [float(np.linalg.norm(seen - one)) for one in trail[:-1]]
+        self._told += 1
+        self._probe.event(
+            "evaluation",
+            where=self._where,
+            changed=float(np.mean(seen != last)),
+            stayed=bool(np.array_equal(now, seen)),
+            back=bool(np.array_equal(now, last)),
+            older=min(older, default=away) / away if away > 0 else 1.0,
+            returned=any(distance == 0 for distance in older),
+            average=self._averaged,
+            exchanged=self._collectives() > self._exchanged,
+        )
+
+
+def _witness(optimizer: Any) -> Any:
+    """The largest parameter that the optimizer changes and whose values are all here."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None and is_plain(p)]
+    return max(parameters, key=lambda p: p.numel(), default=None)
