@@ -126,7 +126,7 @@ def detect(record: Record) -> Verdict:
     for test in TESTS:
         for one in seen:
             if test.holds(one):
-                where = str(one.fields[test.place]) or one.where
+                where = (str(one.fields[test.place]) or one.where) if test.status == "found" else None
                 return _answer(test.status, test.reason, _evidence(one), where=where, **_numbers(one))
     ranks = _of_ranks(run)
     if ranks is not None:

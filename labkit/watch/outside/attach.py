@@ -139,7 +139,7 @@ class Attached:
         self.modes.called(module)
         if learns:
             self.inputs.given(module, args, kwargs)
-        if not learns:
+        else:
             self.checkpoints.evaluated(module)
 
     def _after_backward(self) -> None:
