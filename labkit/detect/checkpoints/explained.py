@@ -64,6 +64,7 @@ EXPLAINED = {
   sampler.set_epoch(state["epoch"])
 + sampler.begin = state["samples_read"]
   for batch in loader:
+      train_step(batch)
 """,
         "labkit compares the samples of the epoch in which the checkpoint was saved with those that are read after the "
         "load, by the indices that the sampler gives.",

@@ -22,8 +22,8 @@ _FILES = {
     "torn-by-training": Reason(
         "a thread saves {tensors:plural tensor/tensors} that training changes in place, and {updates:plural update/updates} "
         "were made before it was done: the file mixes weights of several updates",
-        "copy the state before you hand it to the thread: {{name: t.detach().clone() for name, t in state.items()}}, or "
-        "copy.deepcopy(state); or wait for the thread before the next optimizer.step()",
+        "copy the state before you hand it to the thread: copy.deepcopy(state), or .detach().clone() of each tensor; or "
+        "wait for the thread before the next optimizer.step()",
     ),
     "save-not-finished": Reason(
         "the script ended while a daemon thread was still writing a checkpoint: Python does not wait for it, and the file "
@@ -206,8 +206,7 @@ _AVERAGES = {
     "state-kept-by-reference": Reason(
         "the model is given back a state that is its own: state_dict() copies nothing, so what was kept changed with the "
         "model, and giving it back does nothing",
-        "copy what you keep: copy.deepcopy(model.state_dict()), or {{name: t.clone() for name, t in "
-        "model.state_dict().items()}}",
+        "copy what you keep: copy.deepcopy(model.state_dict())",
     ),
     "average-left-in-the-model": Reason(
         "averaged weights are put into the model for an evaluation and not taken out: training goes on from the average "

@@ -10,6 +10,7 @@ optimizer.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,9 @@ JUMP = 0.05
 """Relative change of the learning rate over a resume that one step of a schedule hardly makes."""
 
 
+_of_load, _of_optimizer = operator.attrgetter("load_where"), operator.attrgetter("optimizer_where")
+
+
 @dataclass(frozen=True)
 class _Test:
     """One way in which a resume is not whole."""
@@ -38,7 +42,7 @@ class _Test:
     reason: str
     holds: Callable[[Resumed], bool]
     status: Any = "found"
-    place: str = "where"
+    place: Callable[[Resumed], str | None] = operator.attrgetter("where")
 
 
 def _lost_moments(one: Resumed) -> bool:
@@ -73,18 +77,18 @@ def _scaler_not_given(one: Resumed) -> bool:
 
 
 TESTS = (
-    _Test("loaded-weights-put-back", lambda one: float(one.fields["put_back"]) >= HALF, place="load_where"),
-    _Test("loaded-weights-overwritten", lambda one: float(one.fields["weights_overwritten"]) >= MOST, place="load_where"),
+    _Test("loaded-weights-put-back", lambda one: float(one.fields["put_back"]) >= HALF, place=_of_load),
+    _Test("loaded-weights-overwritten", lambda one: float(one.fields["weights_overwritten"]) >= MOST, place=_of_load),
     _Test("weights-not-given", _weights_not_given),
     _Test(
         "weights-missing-from-file",
         lambda one: bool(one.fields["optimizer_given"] and one.from_file) and float(one.fields["weights_missing"]) > 0,
-        place="load_where",
+        place=_of_load,
     ),
     _Test(
         "optimizer-state-dropped",
         lambda one: _lost_moments(one) and bool(one.fields["optimizer_given"] and one.fields["file_moments"]),
-        place="optimizer_where",
+        place=_of_optimizer,
     ),
     _Test(
         "optimizer-not-given",
@@ -97,12 +101,12 @@ TESTS = (
     _Test(
         "optimizer-state-cast",
         lambda one: bool(one.fields["cast"] and one.fields["kept_apart"] and one.fields["cast_down"]),
-        place="optimizer_where",
+        place=_of_optimizer,
     ),
     _Test(
         "optimizer-state-grown",
         lambda one: bool(one.fields["cast"] and one.fields["kept_apart"]),
-        place="optimizer_where",
+        place=_of_optimizer,
     ),
     _Test("schedule-starts-again", _schedule_restarts),
     _Test("schedule-not-given", _schedule_not_given),
@@ -126,7 +130,7 @@ def detect(record: Record) -> Verdict:
     for test in TESTS:
         for one in seen:
             if test.holds(one):
-                where = (str(one.fields[test.place]) or one.where) if test.status == "found" else None
+                where = test.place(one) if test.status == "found" else None
                 return _answer(test.status, test.reason, _evidence(one), where=where, **_numbers(one))
     ranks = _of_ranks(run)
     if ranks is not None:

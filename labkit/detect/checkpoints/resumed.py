@@ -35,6 +35,16 @@ class Resumed:
         return str(self.fields["where"]) or None
 
     @property
+    def optimizer_where(self) -> str | None:
+        """Where the optimizer was given its state; where the file was loaded, if nowhere."""
+        return str(self.fields["optimizer_where"]) or self.where
+
+    @property
+    def load_where(self) -> str | None:
+        """Where the module was given its state; where the file was loaded, if nowhere."""
+        return str(self.fields["load_where"]) or self.where
+
+    @property
     def from_file(self) -> bool:
         """Whether what was loaded came from a file that is known."""
         return int(self.fields["file"]) >= 0
