@@ -232,7 +232,7 @@ class _Watched:
             return RankEnd(rank, *ended)
         if code in ABORTED and self._is_leaving(rank):
             return RankEnd(rank, "aborted in teardown", 0)
-        stands.note_death(self.launch.folder, rank, len(self.started), -code if code < 0 else code)
+        stands.note_death(self.launch.folder, rank, len(self.started), abs(code or 0))
         return RankEnd(rank, "killed", code)
 
     def _see_progress(self, now: float) -> None:

@@ -116,7 +116,10 @@ class Difference:
 
     @cached_property
     def own_hook(self) -> bool:
-        """Whether the script gave DDP a communication hook of its own."""
+        """Whether the script gave DDP a communication hook of its own, or a group of some ranks alone."""
+        group = self.run.fact("ddp_world_size", self.run.world_size)
+        if isinstance(group, int) and group < self.run.world_size:
+            return True
         return any(event.name == "ddp_comm_hook" for log in self.run.ranks for event in log.events) or str(
             self.run.fact("ddp_buckets_seen", "yes")
         ).startswith("no")
@@ -214,3 +217,16 @@ def _under_ddp(seen: Difference) -> Told:
     if seen.gradients_apart:
         return "found", "gradients-changed-after-ddp"
     return "found", "weights-drift-under-ddp"
+
+
+def without_updates(run: Run) -> list[int]:
+    """Ranks that reduce gradients with the others and make no update, while others make some and send no weights."""
+    counts = [{name: sum(s.counts.get(name, 0) for s in log.steps) for name in (*_BOTH, "reductions")} for log in run.ranks]
+    most = max(of_rank["updates"] for of_rank in counts)
+    idle = [log.head.rank for log, of_rank in zip(run.ranks, counts, strict=True) if not of_rank["updates"]]
+    sent = max(
+        (s.counts.get("exchanged_elements", 0) for log in run.ranks for s in log.steps if s.counts.get("updates")), default=0
+    )
+    if most < 3 or not idle or sent >= FEW or not all(of_rank["reductions"] > 2 for of_rank in counts):
+        return []
+    return idle

@@ -87,6 +87,11 @@ REASONS = {
         "by a test of their own values",
         "let all ranks decide together: all_reduce the flag (MAX) before a step is skipped",
     ),
+    "ranks-never-update": Reason(
+        "{ranks:all rank/ranks} reduced gradients with the others and never made an update: their weights stay as they "
+        "were, and the mean gradient is that of different models",
+        "call optimizer.step() on every rank: DDP averages gradients, and each rank applies them",
+    ),
     "state-differs-between-ranks": Reason(
         "all ranks apply the same gradients, and the states of their optimizers differ: after update {update} so do the "
         "weights",

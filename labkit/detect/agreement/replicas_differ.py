@@ -14,7 +14,7 @@ from __future__ import annotations
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
-from .differences import Difference, explained
+from .differences import Difference, explained, without_updates
 from .measures import Held, held, listed, made
 
 NAME = "replicas-differ"
@@ -41,6 +41,10 @@ def detect(record: Record) -> Verdict:
     types = _types_apart(looked)
     if types is not None:
         return _answer("found", "types-differ-between-ranks", where=_place(run))
+    idle = without_updates(run)
+    if idle:
+        where = _place(run)
+        return _answer("found", "ranks-never-update", where=where, ranks=idle)
     compared = [one for one in looked if one.comparable and one.apart is not None]
     if not compared:
         return _answer("not_applicable", "ranks-hold-parts")
@@ -76,7 +80,8 @@ def _of_model(run: Run, difference: Difference, evidence: dict[str, Quantity]) -
     if max(one.gap for one in difference.looks) < ROUNDING:
         return _answer("inconclusive", "weights-differ-by-rounding", evidence, update=first.update)
     status, reason = explained(difference)
-    where = str(run.fact("optimizer_where", "") if reason in _OF_OPTIMIZER else "") or _place(run)
+    place = _PLACES[reason]
+    where = str(run.fact("optimizer_where", "") if place == "optimizer_where" else run.fact("loop_where", "")) or None
     waste = 1 - 1 / run.world_size if reason in ("ddp-bypassed", "nothing-is-reduced") else None
     return _answer(
         status,
@@ -91,7 +96,26 @@ def _of_model(run: Run, difference: Difference, evidence: dict[str, Quantity]) -
     )
 
 
-_OF_OPTIMIZER = ("settings-differ-between-ranks",)
+_PLACES = {
+    "ranks-start-apart": "loop_where",
+    "changed-after-the-wrap": "loop_where",
+    "model-outside-the-wrapper": "loop_where",
+    "parameters-outside-the-wrapper": "loop_where",
+    "some-gradients-not-reduced": "loop_where",
+    "settings-differ-between-ranks": "optimizer_where",
+    "updates-differ-between-ranks": "loop_where",
+    "state-differs-between-ranks": "loop_where",
+    "gradients-changed-after-ddp": "loop_where",
+    "some-weights-drift-under-ddp": "loop_where",
+    "weights-drift-under-ddp": "loop_where",
+    "weights-drift-with-equal-gradients": "loop_where",
+    "weights-differ-and-ranks-talk": "",
+    "weights-differ-by-choice": "",
+    "ranks-train-models-of-their-own": "",
+    "ddp-bypassed": "loop_where",
+    "nothing-is-reduced": "loop_where",
+}
+"""What `explained` may say, and the fact that names the line to look at."""
 
 
 def _of_loose(run: Run, evidence: dict[str, Quantity]) -> Verdict:
