@@ -108,8 +108,8 @@ class Difference:
     @cached_property
     def updates_apart(self) -> bool:
         """Whether ranks made different numbers of updates out of as many backward passes."""
-        counts = [{name: sum(s.counts.get(name, 0) for s in log.steps) for name in _BOTH} for log in self.run.ranks]
-        passes, updates = ({of_rank[name] for of_rank in counts} for name in _BOTH)
+        updates = {sum(step.counts.get("updates", 0) for step in log.steps) for log in self.run.ranks}
+        passes = {sum(step.counts.get("backward_calls", 0) for step in log.steps) for log in self.run.ranks}
         return len(updates) > 1 and len(passes) == 1
 
     # What ranks exchange
@@ -157,8 +157,6 @@ class Difference:
         others = [one for one in self.compared if one.model != self.first.model]
         return bool(others) and (any(one.wrapped for one in others) or not any(one.apart for one in others))
 
-
-_BOTH = ("backward_calls", "updates")
 
 FEW = 64
 """Numbers that a step exchanges at most for what it prints: a loss, a count of right answers."""
@@ -221,12 +219,11 @@ def _under_ddp(seen: Difference) -> Told:
 
 def without_updates(run: Run) -> list[int]:
     """Ranks that reduce gradients with the others and make no update, while others make some and send no weights."""
-    counts = [{name: sum(s.counts.get(name, 0) for s in log.steps) for name in (*_BOTH, "reductions")} for log in run.ranks]
-    most = max(of_rank["updates"] for of_rank in counts)
-    idle = [log.head.rank for log, of_rank in zip(run.ranks, counts, strict=True) if not of_rank["updates"]]
-    sent = max(
-        (s.counts.get("exchanged_elements", 0) for log in run.ranks for s in log.steps if s.counts.get("updates")), default=0
-    )
-    if most < 3 or not idle or sent >= FEW or not all(of_rank["reductions"] > 2 for of_rank in counts):
+    updates = [sum(step.counts.get("updates", 0) for step in log.steps) for log in run.ranks]
+    reductions = [sum(step.counts.get("reductions", 0) for step in log.steps) for log in run.ranks]
+    made = [step.counts for log in run.ranks for step in log.steps if step.counts.get("updates")]
+    sent = max((counts.get("exchanged_elements", 0) for counts in made), default=0)
+    idle = [log.head.rank for log, count in zip(run.ranks, updates, strict=True) if not count]
+    if max(updates) < 3 or not idle or sent >= FEW or min(reductions) < 3:
         return []
     return idle

@@ -44,6 +44,9 @@ def detect(record: Record) -> Verdict:
     run = record.run
     if run.world_size == 1:
         return _answer("not_applicable", "one-rank-waits-for-nobody")
+    group = run.fact("ddp_world_size", run.world_size)
+    if isinstance(group, int) and group < run.world_size:
+        return _answer("not_applicable", "ranks-reduce-in-groups")
     seen = [] if is_sweep(run) else arrivals(run)
     if not seen:
         return _answer("not_applicable", "no-arrival-seen")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from ..catalogue import Reason
 
 REASONS = {
+    "ranks-reduce-in-groups": Reason(
+        "gradients are reduced in groups of some ranks, which wait for nobody else", "run one group alone"
+    ),
     "several-ddp-modules": Reason(
         "{modules} DDP modules are trained, and each reduces its own gradients: they are not told apart",
         "watch one of them alone",
