@@ -59,6 +59,21 @@ EXPLAINED = {
         "A loss that means each text to weigh the same looks alike. Counts that differ a little, or in the last batch of an "
         "epoch alone, accuse nobody.",
     ),
+    "gathered-features": Explained(
+        "A contrastive loss compares the features of all ranks. torch.distributed.all_gather gives copies that no gradient "
+        "flows through: what the loss says of the gathered features is lost, those of the rank itself among them.",
+        """\
+- parts = [torch.empty_like(features) for _ in range(dist.get_world_size())]
+- dist.all_gather(parts, features)
++ from torch.distributed.nn.functional import all_gather  # passes gradients back
++ parts = all_gather(features)
+  loss = loss_of(features, torch.cat(parts))
+""",
+        "labkit notes each all_gather of a tensor with a gradient, and looks in the graph of the next loss for rows that "
+        "came from another rank.",
+        "Gathering under no_grad, or of detached features, is on purpose and not looked at. Features that are changed "
+        "before they are compared, other than in length, are not recognised; then labkit says that it cannot tell.",
+    ),
 }
 
 FIXES = {

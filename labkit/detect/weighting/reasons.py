@@ -152,4 +152,36 @@ REASONS = {
         "take reduction='sum', all-reduce the number of targets, and use loss = loss_sum * world_size / "
         "targets_of_all_ranks with DDP, which averages",
     ),
+    # gathered-features
+    "nothing-gathered-for-a-gradient": Reason(
+        "no features with a gradient are gathered from other ranks",
+        "nothing, unless the loss compares features of all ranks",
+    ),
+    "gathered-and-not-seen-in-the-loss": Reason(
+        "features with a gradient are gathered by all_gather, which gives none back, and whether the loss is computed from "
+        "what comes back cannot be seen",
+        "if it is, gather with torch.distributed.nn.functional.all_gather; if not, gather features.detach()",
+    ),
+    "gathered-too-seldom": Reason(
+        "features were gathered for a loss {times:plural time/times}, too seldom to tell", "run 4 updates or more"
+    ),
+    "gathered-without-gradient": Reason(
+        "the loss is computed from features of all ranks, and all_gather gives them back without a gradient, this rank's "
+        "own among them: a part of the gradient is missing, and the loss falls all the same",
+        "gather with torch.distributed.nn.functional.all_gather, which passes gradients back to the ranks that gave the "
+        "features; or gather features.detach() and put this rank's own in their place, if the others are to have none",
+    ),
+    "own-features-alone-have-a-gradient": Reason(
+        "the loss is computed from features of all ranks, of which this rank's own alone have a gradient: what other ranks' "
+        "losses would give to them is missing",
+        "gather with torch.distributed.nn.functional.all_gather, unless features of others are to have no gradient",
+    ),
+    "own-features-alone-of-one-loss": Reason(
+        "every rank computes one and the same loss from features of all, of which its own alone have a gradient, and the "
+        "gradients are averaged over {ranks} ranks: each update is {ranks} times too small",
+        "multiply the loss by the number of ranks, or gather with torch.distributed.nn.functional.all_gather",
+    ),
+    "own-features-times-the-ranks": Reason(
+        "each rank gives the gradient of its own features, and the loss is multiplied for the average over the ranks"
+    ),
 }

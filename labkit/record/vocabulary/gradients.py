@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .kinds import AMOUNT, COUNT, FLAG, FROM_ONE, TEXT, EventTerm, Shape, Term
+from .kinds import AMOUNT, COUNT, FLAG, FROM_ONE, TEXT, WORD_OR_NUMBER, EventTerm, Shape, Term
 
 GRADIENTS: Mapping[str, EventTerm] = {
     "gradient": EventTerm(
@@ -43,6 +43,20 @@ GRADIENTS: Mapping[str, EventTerm] = {
                     "terms": Term(FROM_ONE, "parts", "that are added up"),
                     "divided_by": Term(TEXT, "", "numbers, outermost first"),
                     "source": Term(TEXT, "", "what the source around the call divides by, as written"),
+                },
+            ),
+        ),
+    ),
+    "gathered": EventTerm(
+        "features with a gradient were gathered from all ranks, by a call that gives none back, before a backward pass",
+        (
+            Shape(
+                {
+                    "where": Term(TEXT, "file:line", "of the call"),
+                    "used": Term(FLAG, "", "whether the loss is computed from what came from other ranks"),
+                    "own_back": Term(FLAG, "", "whether this rank's own part was put back, with its gradient"),
+                    "loss": Term(WORD_OR_NUMBER, "", "of this rank"),
+                    "ranks": Term(FROM_ONE, "ranks", "of the group"),
                 },
             ),
         ),

@@ -12,6 +12,7 @@ from . import ends
 from .checkpoints import Checkpoints
 from .collectives import Collectives, last_calls
 from .effects import Effects
+from .gathers import Gathers
 from .inputs import Inputs
 from .loaders import Loaders
 from .modes import Modes
@@ -74,6 +75,7 @@ class Attached:
 
         def leaves() -> None:
             self.works.let_go()
+            self.gathers.let_go()
             self.replicas.look()
             self.steps.end_if_updated()  # tearing down hangs now and then, and what is open would be lost
             leaving()
@@ -85,7 +87,9 @@ class Attached:
             phase=lambda: self.passes.phase,
             exchanged=self.replicas.exchanged,
         )
-        self.collectives.begun = self.works.begun
+        self.gathers = Gathers(probe)
+        self.weighting.before = self.patches.noting(self.gathers.backward)
+        self.collectives.begun = self._collective_begun
         self.steps.before_first = self._declare
         for watcher in (
             self.loaders,
@@ -106,6 +110,10 @@ class Attached:
             self.works,
         ):
             watcher.attach(self.patches)
+
+    def _collective_begun(self, *what: Any) -> None:
+        self.works.begun(*what)
+        self.gathers.begun(*what)
 
     def _declare(self, first: Batch | None) -> None:
         """State what is known of the script when its first update is made."""

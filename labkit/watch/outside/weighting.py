@@ -10,6 +10,7 @@ import ast
 import functools
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ class Weighting:
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._inside = False
+        self.before: Callable[[Any], None] = lambda loss: None
+        """Called with what backward is about to be called on."""
         self._inputs = 0
         self._scaled: tuple[Any, Any] | None = None
         self._forms: set[tuple[str, int, str]] = set()
@@ -101,6 +104,7 @@ class Weighting:
         loss = args[0] if args else kwargs.get("tensors")
         if isinstance(loss, (list, tuple)) and len(loss) == 1:
             loss = loss[0]
+        self.before(loss)
         code, line = _site()
         scaled, self._scaled = self._scaled, None
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or loss.grad_fn is None or (len(args) > 1 and args[1]):

@@ -318,3 +318,30 @@ def test_one_short_last_batch_accuses_nobody():
     steps = [window(number, [(MEAN, 1, 8)]) for number in range(8)]
     short = [*steps[:-1], window(7, [(MEAN, 1, 1)])]
     assert said("loss-weighting", [(steps, [form()]), (short, [form()])]) == ("clear", "targets-weigh-alike")
+
+
+# gathered-features
+
+
+def gathered(used=True, own_back=False, losses=(1.0, 2.0), times=3, share=1.0):
+    def event(loss):
+        return Event("gathered", 0, 0, {"where": "a.py:4", "used": used, "own_back": own_back, "loss": loss, "ranks": 2})
+
+    steps = [window(number, [(MEAN, share, 8)]) for number in range(times)]
+    return [(steps, [event(loss)] * times) for loss in losses]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (gathered(), ("found", "gathered-without-gradient")),
+        (gathered(times=1), ("inconclusive", "gathered-too-seldom")),
+        (gathered(used=False), ("inconclusive", "gathered-and-not-seen-in-the-loss")),
+        (gathered(own_back=True), ("inconclusive", "own-features-alone-have-a-gradient")),
+        (gathered(own_back=True, losses=(1.0, 1.0)), ("found", "own-features-alone-of-one-loss")),
+        (gathered(own_back=True, losses=(1.0, 1.0), share=2.0), ("clear", "own-features-times-the-ranks")),
+        ([([window(0, ONE)], [])], ("not_applicable", "nothing-gathered-for-a-gradient")),
+    ],
+)
+def test_features_gathered_without_gradient(seen, expected):
+    assert said("gathered-features", seen) == expected
