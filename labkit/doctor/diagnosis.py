@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +19,7 @@ from ..detect.explained import subject_of, subjects, weighs_at_a_crash
 from ..detect.verdict import Verdict, Verdicts
 from ..errors import UsageError, shown
 from ..ranks.join import Place
+from ..ranks.launch import MAX_RANKS, check_deadline
 from ..ranks.load import LoadWatch
 from ..reading import Reading, reading_of
 from ..record.load import Load
@@ -32,7 +32,7 @@ from . import launch as launching
 from .checklist import ORDER, checklist, counted
 from .excerpts import Excerpt, excerpt
 from .launch import Ended, Launch, RankEnd, threads_of_a_rank
-from .rank import end_of, watched
+from .rank import end_of, hide_own_frames, show, watched
 from .source import is_distributed
 
 
@@ -169,6 +169,8 @@ def examine(
     """
     command = [str(command)] if isinstance(command, (str, Path)) else list(command)
     _check(command, is_module, ranks, steps)
+    if deadline_s is not None:
+        check_deadline(deadline_s)
     folder = new_folder(record, f"doctor-{Path(command[0]).stem}")
     own = folder / str(Role.VARIANT)
     own.mkdir(parents=True, exist_ok=True)
@@ -205,10 +207,11 @@ def examine_here(
     begin, load = time.monotonic(), LoadWatch()
     try:
         watched(own, list(command), steps=steps, module=is_module)
-    except Exception:
+    except Exception as error:
         if place.rank:
+            hide_own_frames()
             raise
-        traceback.print_exc()  # and go on: what was seen until then is worth saying
+        show(error)  # and go on: what was seen until then is worth saying
     if place.rank:
         return None
     until = time.monotonic() + OTHERS_S
@@ -238,6 +241,8 @@ def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: in
     for name, value in (("--ranks", ranks), ("--steps", steps)):
         if value is not None and value < 1:
             raise UsageError(f"{name} must be 1 or more; given {value}")
+    if ranks is not None and ranks > MAX_RANKS:
+        raise UsageError(f"--ranks must be from 1 to {MAX_RANKS}, all on this machine; given {ranks}")
 
 
 def kept(folder: Path, name: str, ended: Ended, load: Load | None) -> Reading | None:

@@ -220,11 +220,10 @@ class _Watched:
 
     def _see_ends(self) -> None:
         for rank, process in enumerate(self.started):
-            if rank in self.ends or process.poll() is None:
-                continue
-            self.ends[rank] = self._end(rank, process.returncode)
+            if rank not in self.ends and (code := process.poll()) is not None:
+                self.ends[rank] = self._end(rank, code)
 
-    def _end(self, rank: int, code: int | None) -> RankEnd:
+    def _end(self, rank: int, code: int) -> RankEnd:
         """How a rank ended. One that aborts in tearing its process group down has done its work: clean scripts do so now
         and then where a DDP module outlives its group."""
         ended = rank_main.end_of(self.launch.folder, rank)
@@ -232,7 +231,11 @@ class _Watched:
             return RankEnd(rank, *ended)
         if code in ABORTED and self._is_leaving(rank):
             return RankEnd(rank, "aborted in teardown", 0)
-        stands.note_death(self.launch.folder, rank, len(self.started), abs(code or 0))
+        if code == 0:
+            return RankEnd(rank, "finished", 0)  # it left no word: os._exit, or a disk that is full
+        if code > 0:
+            return RankEnd(rank, "exited", code)
+        stands.note_death(self.launch.folder, rank, len(self.started), -code)
         return RankEnd(rank, "killed", code)
 
     def _see_progress(self, now: float) -> None:

@@ -7,6 +7,7 @@ sets them. Standard output, exceptions and the exit code are the script's own.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import faulthandler
 import importlib.util
 import os
@@ -15,9 +16,11 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from types import TracebackType
 
 from ..record.probe import Probe
 from ..watch.outside.attach import Attached
+from ..watch.outside.patches import is_own
 from ..watch.outside.steps import EnoughSteps
 
 PATIENCE_S = 10.0
@@ -27,12 +30,53 @@ END_FILE, STACK_FILE, LEAVING_FILE = "end-{rank:05d}.txt", "stack-{rank:05d}.txt
 
 
 def main(arguments: list[str]) -> int:
-    """Run the script. Returns its exit code; exceptions are raised through, as Python shows them."""
+    """Run the script. Returns its exit code; what it raises is raised through, and shown by the script's own frames."""
     folder, steps, module, command = _parsed(arguments)
+    _end_with_the_doctor()
     try:
         return watched(folder, command, steps=steps, module=module)
+    except BaseException:
+        hide_own_frames()
+        raise
     finally:
         _end_in_time(_code_of(folder))
+
+
+def hide_own_frames() -> None:
+    """Have the script's error shown by the hook that is set, as without the doctor."""
+    shown = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+        without_own_frames(error)
+        shown(kind, error, error.__traceback__)
+
+    sys.excepthook = hook
+
+
+def show(error: BaseException) -> None:
+    """Print the script's error as Python does, and go on."""
+    without_own_frames(error)
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def without_own_frames(error: BaseException | None, seen: frozenset[int] = frozenset()) -> None:
+    """Take the frames that lead to the script, and labkit's, out of a traceback and out of those of the errors behind it."""
+    if error is None or id(error) in seen:
+        return
+    frames: list[TracebackType] = []
+    frame = error.__traceback__
+    while frame is not None:
+        code = frame.tb_frame.f_code
+        if code is _run.__code__:
+            frames.clear()
+        elif not is_own(code.co_filename) and (frames or code.co_filename != "<frozen runpy>"):
+            frames.append(frame)
+        frame = frame.tb_next
+    for one, then in zip(frames, [*frames[1:], None], strict=False):
+        one.tb_next = then
+    error.__traceback__ = frames[0] if frames else None
+    for behind in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+        without_own_frames(behind, seen | {id(error)})
 
 
 def watched(folder: Path, command: list[str], *, steps: int | None, module: bool) -> int:
@@ -44,6 +88,7 @@ def watched(folder: Path, command: list[str], *, steps: int | None, module: bool
     Raises:
         BaseException: whatever the script raises.
     """
+    folder = folder.resolve()  # wherever the script goes
     rank = int(os.environ.get("RANK", "0"))
     stacks = (folder / STACK_FILE.format(rank=rank)).open("w")
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
@@ -64,9 +109,10 @@ def watched(folder: Path, command: list[str], *, steps: int | None, module: bool
     finally:
         with contextlib.suppress(Exception):
             attached.close(finished=end in ("finished", "enough"))
-        aside = folder / f"{END_FILE.format(rank=rank)}.part"
-        aside.write_text(f"{end}\n{code}")
-        aside.replace(folder / END_FILE.format(rank=rank))
+        with contextlib.suppress(OSError):  # the disk is full, or the folder gone: not the script's fault
+            aside = folder / f"{END_FILE.format(rank=rank)}.part"
+            aside.write_text(f"{end}\n{code}")
+            aside.replace(folder / END_FILE.format(rank=rank))
     return code
 
 
@@ -110,9 +156,17 @@ def _run(command: list[str], module: bool) -> None:
 
 def _as_code(code: object) -> int:
     if isinstance(code, int):
-        return code
+        return code & 0xFF  # as the system has it
     print(code, file=sys.stderr)
     return 1
+
+
+def _end_with_the_doctor() -> None:
+    """Have the system end this process where the doctor's is killed, which then can end nobody."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def _end_in_time(code: int) -> None:

@@ -11,12 +11,13 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _TRAVELLED = "<dynamic-code>"  # what cloudpickle calls the file of a function that it carries by value
 
 
-def short_path(file: str, origin: str = "") -> str:
+def short_path(file: str, origin: str = "", start: Path | None = None) -> str:
     """A path to show: relative to the package or to the working folder; a notebook's cell by that name.
 
     Args:
         file: a frame's file name.
         origin: the file in which the program was written, for a function that travelled by value.
+        start: the folder that paths are relative to; None is the working folder.
     """
     if file == _TRAVELLED and origin:
         file = origin
@@ -25,8 +26,9 @@ def short_path(file: str, origin: str = "") -> str:
     path = Path(file)
     if path.is_relative_to(_PACKAGE):
         return f"labkit/{path.relative_to(_PACKAGE).as_posix()}"
-    if path.is_relative_to(Path.cwd()):
-        return path.relative_to(Path.cwd()).as_posix()
+    start = Path.cwd() if start is None else start
+    if path.is_relative_to(start):
+        return path.relative_to(start).as_posix()
     return file
 
 

@@ -79,7 +79,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, *, everything: bool 
     """The findings, then what stays undecided, then the check-list, where each question has a line with `everything`."""
     paragraph(console, Text.assemble(("labkit doctor: ", "dim"), (command_said(diagnosis), "bold")))
     paragraph(console, sentence(headline(diagnosis)))
-    if not diagnosis.verdicts:
+    if not diagnosis.verdicts or not (diagnosis.trained or diagnosis.found):
         return
     paragraph(console, Text(sentence(tally(diagnosis)), style="bold"))
     for number, verdict in enumerate(diagnosis.found, 1):

@@ -59,7 +59,7 @@ def _report(diagnosis: Diagnosis, level: int) -> str:
             for one in undecided
         )
         parts.append(f"<section><h{level + 1}>Undecided</h{level + 1}><ul class=open>{items}</ul></section>")
-    if diagnosis.verdicts:
+    if diagnosis.trained or diagnosis.found:
         parts.append(_checklist(diagnosis, level + 1))
     return "".join(parts) + _foot(diagnosis)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,22 @@ class PassHooks:
     backward_ends: Callable[[], None] = _nothing
 
 
+def _not_compiled(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook that torch.compile leaves alone. What sees to it takes seconds to load, so only where something compiles."""
+    disabled: list[Callable[..., Any]] = []
+
+    def called(*args: Any) -> Any:
+        if not disabled:
+            compiler = sys.modules.get("torch._dynamo")
+            if compiler is None or not hasattr(compiler, "disable"):
+                return hook(*args)
+            disabled.append(compiler.disable(hook))
+        return disabled[0](*args)
+
+    called._torchdynamo_disable = True  # pyright: ignore[reportFunctionMemberAccess]
+    return called
+
+
 class PassWatch:
     """Calls hooks at the instants of a module's passes. *Called on* any rank, before the first pass; no collective.
 
@@ -46,8 +63,8 @@ class PassWatch:
         self._hooks = hooks
         self._in_backward = False
         self._handles = [
-            module.register_forward_pre_hook(self._before_forward),
-            module.register_forward_hook(self._after_forward),
+            module.register_forward_pre_hook(_not_compiled(self._before_forward)),
+            module.register_forward_hook(_not_compiled(self._after_forward)),
         ]
 
     def close(self) -> None:

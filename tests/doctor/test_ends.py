@@ -9,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import psutil
 import pytest
 import warm
 
@@ -51,6 +52,111 @@ def test_a_script_that_raises_ends_with_its_own_traceback_and_code(diagnose, cap
     assert [(one.end, one.code) for one in seen.ended.ranks] == [("raised RuntimeError", 1)]
     assert "RuntimeError: mine" in capfd.readouterr().err
     assert seen.ended.code == 1 and seen.trained
+
+
+def test_what_is_raised_is_shown_by_the_scripts_own_frames_alone(diagnose, capfd):
+    text = (
+        TRAINS.format(steps=2, then="pass")
+        + "try:\n    model(torch.ones(3))\nexcept RuntimeError as e:\n    raise KeyError('mine') from e"
+    )
+    diagnose(text, ranks=1, start=launch.start)
+    said = capfd.readouterr().err
+    assert "KeyError: 'mine'" in said and "direct cause" in said and 'script.py", line ' in said
+    assert "labkit" not in said.replace("labkit doctor", "") and "runpy" not in said
+
+
+ODD = {
+    "a trace, which what is watched must not enter": "model = torch.jit.trace(model, torch.randn(8, 4))",
+    "a transform of torch.func": """
+        torch.func.grad(lambda w: torch.func.functional_call(model, w, (torch.randn(8, 4),)).sum())(
+            {name: p.detach() for name, p in model.named_parameters()}
+        )""",
+    "a module that does not tell its parameters": """
+        class Closed(torch.nn.Module):
+            def parameters(self, recurse=True): raise RuntimeError("none of your business")
+            def forward(self, x): return inner(x)
+        inner, model = model, Closed()""",
+    "a data set whose length is an error": """
+        class Odd:
+            def __len__(self): raise RuntimeError("no length")
+            def __getitem__(self, at): return torch.ones(4) * at
+        for batch in torch.utils.data.DataLoader(Odd(), sampler=range(4)): model(batch)""",
+    "a module called by another way": "torch.nn.Module.__call__ = torch.nn.Module._call_impl",
+    "functions of torch taken away": "del torch.save, torch.distributed.all_reduce",
+    "a thread of its own": """
+        import threading
+        other = torch.nn.Linear(4, 2)
+        worker = threading.Thread(target=lambda: [other(torch.ones(2, 4)) for _ in range(20)])
+        worker.start()
+        worker.join()""",
+    "another folder": "import os, tempfile\nos.chdir(tempfile.mkdtemp())",
+    "a child that ends as a script does": "import os, sys\npid = os.fork()\nif not pid: sys.exit(0)\nos.waitpid(pid, 0)",
+    "a signal of its own": """
+        import signal
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+        signal.raise_signal(signal.SIGUSR1)""",
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_a_script_does_by_the_way_is_its_own_affair(diagnose, odd):
+    before, loop, after = TRAINS.format(steps=5, then="pass").partition("for step in")
+    seen = diagnose(before + textwrap.dedent(ODD[odd]) + "\n" + loop + after, ranks=1)
+    assert [(one.end, one.code) for one in seen.ended.ranks] == [("finished", 0)]
+    assert not seen.found
+
+
+def test_a_closure_that_goes_backward_as_often_as_it_wants_drops_nothing(diagnose):
+    seen = diagnose(
+        """
+        import torch
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1)
+        batch = torch.randn(64, 4)
+        def closure():
+            optimizer.zero_grad()
+            loss = (model(batch) - 1).square().mean()
+            loss.backward()
+            return loss
+        for step in range(8):
+            optimizer.step(closure)
+        """,
+        ranks=1,
+    )
+    assert seen.trained and not seen.found
+
+
+def test_a_collective_in_a_compiled_function_is_compiled(diagnose):
+    seen = diagnose(
+        """
+        import torch
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        @torch.compile(backend="eager", fullgraph=True)
+        def doubled_sum(x):
+            y = x * 2
+            dist.all_reduce(y)
+            return y
+        assert doubled_sum(torch.ones(2)).tolist() == [4.0, 4.0]
+        dist.destroy_process_group()
+        """,
+        ranks=2,
+    )
+    assert [one.code for one in seen.ended.ranks] == [0, 0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to end the child with its parent")
+def test_ranks_end_with_a_doctor_that_is_killed(tmp_path):
+    (tmp_path / "script.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(100)")
+    words = [sys.executable, "-m", "labkit", "doctor", "--ranks", "1", "--record", str(tmp_path / "record"), "script.py"]
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    doctor = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert doctor.stdout is not None
+    rank = psutil.Process(int(doctor.stdout.readline()))
+    doctor.kill()
+    doctor.wait()
+    doctor.stdout.close()
+    rank.wait(20)
 
 
 @pytest.mark.parametrize(("left", "code"), [("3", 3), ("0", 0), ("'a word'", 1), ("None", 0)])
@@ -124,9 +230,16 @@ def test_what_is_no_script_is_refused_with_what_to_give(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="no file 'nowhere.py'"):
         examine(["nowhere.py"], ranks=1)
-    with pytest.raises(UsageError, match="--ranks must be 1 or more; given 0"):
-        (tmp_path / "a.py").write_text("")
-        examine(["a.py"], ranks=0)
+    (tmp_path / "a.py").write_text("")
+    for how, said in (
+        ({"ranks": 0}, "--ranks must be 1 or more; given 0"),
+        ({"ranks": 100_000}, "--ranks must be from 1 to 256"),
+        ({"steps": 0}, "--steps must be 1 or more"),
+        ({"deadline_s": 0}, "the deadline must be above 0"),
+        ({"deadline_s": float("nan")}, "the deadline must be above 0"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            examine(["a.py"], **how)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

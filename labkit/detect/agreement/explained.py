@@ -71,6 +71,24 @@ EXPLAINED = {
         "is inconclusive.",
         lab="zero-stages",
     ),
+    "model-start": Explained(
+        "A model that is built on the meta device gets its memory later, filled with whatever that held. What nobody "
+        "initialises or loads afterwards stays so; buffers that are not saved are the first to be forgotten. Tied "
+        "parameters may become two tensors on the way, and each then learns by itself.",
+        """\
+  with torch.device("meta"):
+      model = Net()
+  model.to_empty(device="cpu")
+  model.load_state_dict(torch.load(path))
++ model.head.weight = model.embedding.weight
++ model.positions = torch.arange(512)
+""",
+        "labkit looks at each model as its first pass of training begins: for values that are not finite or out of range, "
+        "for tied tensors that have parted, and for what differs between ranks.",
+        "Memory that happens to hold harmless values looks initialised. Weights that are meant to be very large look out "
+        "of range.",
+        lab="zero-stages",
+    ),
 }
 
 FIXES = {

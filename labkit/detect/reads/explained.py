@@ -99,8 +99,8 @@ EXPLAINED = {
 + loader = DataLoader(data, batch_size=64, num_workers=4, worker_init_fn=seed_worker)
 """,
         "labkit looks at the state of each generator in each worker, before its first batch and after.",
-        "A generator that nobody draws from says nothing. Workers of a stream may shuffle alike on purpose, each taking its "
-        "part, and are not judged.",
+        "A generator that nobody draws from says nothing. Workers of a stream may shuffle alike on purpose, each taking "
+        "its part, and are not judged.",
     ),
 }
 

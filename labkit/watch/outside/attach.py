@@ -19,7 +19,7 @@ from .modes import Modes
 from .optimizers import Optimizers
 from .parameters import Parameters
 from .passes import Passes
-from .patches import Patches
+from .patches import Patches, count_paths_from_here
 from .precision import Precision
 from .replicas import Replicas
 from .schedules import Schedules
@@ -48,6 +48,7 @@ class Attached:
     def __init__(self, probe: Probe, steps: int | None = None, leaving: Callable[[], None] = lambda: None) -> None:
         self.probe = probe
         probe.hold()
+        count_paths_from_here()
         self.steps = Steps(probe, steps)
         self.patches = Patches()
         self.loaders = Loaders(self.steps)

@@ -120,10 +120,14 @@ class Collectives:
         _wrap(patches, "destroy_process_group", around)
 
     def _around(self, name: str, patches: Patches) -> Any:
+        from torch.compiler import is_compiling
+
         watch, begun = self, patches.noting(lambda *of: self.begun(*of))
 
         def around(original):
             def collective(*args, **kwargs):
+                if is_compiling():
+                    return original(*args, **kwargs)
                 # a collective that another one is made of, or that labkit makes, is not the script's
                 caller = sys._getframe(1).f_code.co_filename
                 if watch._inside or is_own(caller):

@@ -46,6 +46,7 @@ class Effects:
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
+        from torch.compiler import is_compiling
         from torch.optim import Optimizer
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -60,8 +61,8 @@ class Effects:
 
         patches.wrap(Optimizer, "__init__", around)
         self._handles += [
-            register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: before(optimizer)),
-            register_optimizer_step_post_hook(lambda optimizer, args, kwargs: after(optimizer)),
+            register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: None if is_compiling() else before(optimizer)),
+            register_optimizer_step_post_hook(lambda optimizer, args, kwargs: None if is_compiling() else after(optimizer)),
         ]
 
     def detach(self) -> None:

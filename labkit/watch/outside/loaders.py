@@ -29,6 +29,7 @@ class Loaders:
 
         base = dataloader._BaseDataLoaderIter
         watch = self
+        given, ended = patches.noting(self._given), patches.noting(self._steps.pass_ended)
 
         def begin(original):
             def __init__(iterator, loader, *args, **kwargs):
@@ -61,9 +62,9 @@ class Loaders:
                 try:
                     data = original(iterator)
                 except StopIteration:
-                    patches.noting(watch._steps.pass_ended)(iterator._labkit_pass)
+                    ended(iterator._labkit_pass)
                     raise
-                patches.noting(watch._given)(iterator, data, start, _now())
+                given(iterator, data, start, _now())
                 return data
 
             return __next__
@@ -98,7 +99,7 @@ def _size(loader: Any) -> int | None:
         return None
     try:
         return len(loader.dataset)
-    except TypeError:
+    except Exception:  # it has none, or cannot say: a data set of the script's own may answer as it likes
         return None
 
 

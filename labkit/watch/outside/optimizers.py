@@ -22,19 +22,26 @@ class Optimizers:
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
+        from torch.compiler import is_compiling
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
         note = patches.noting(self._steps.stepped)
 
         def before(optimizer, args, kwargs):
+            if is_compiling():
+                return
             while self._open and not _is_running(self._open[-1][0]):
                 self._open.pop()  # its step was ended by an error
             self._open.append((optimizer, _now()))
+            self._steps.in_update = True
 
         def after(optimizer, args, kwargs):
+            if is_compiling():
+                return
             if not self._open or self._open[-1][0] is not optimizer:
                 return
             _, start = self._open.pop()
+            self._steps.in_update = bool(self._open)
             if self._open:
                 return  # a step of another optimizer's own, which is not over yet: others' parts may be still to come
             note(optimizer, start, _now())

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .patches import Patches, called_from
+from .patches import Patches, called_from, is_unreal
 from .steps import Steps
 
 _now = time.monotonic_ns
@@ -53,17 +53,17 @@ class Passes:
 
     def _attach_forward(self, patches: Patches, torch: Any, nn: Any) -> None:
         watch, steps = self, self._steps
-        compiling, grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
+        compiling, grad_enabled, unreal = torch.compiler.is_compiling, torch.is_grad_enabled, is_unreal()
         met, fed = patches.noting(self._met), patches.noting(lambda *of: self.fed(*of))
         begins, ended = patches.noting(steps.forward), patches.noting(steps.forwarded)
         before = patches.noting(lambda *given: watch.before_forward(*given))
 
         def around(original):
             def __call__(module, *args, **kwargs):
-                if compiling() or watch._inside:
+                if compiling() or watch._inside or unreal():
                     return original(module, *args, **kwargs)
-                grad = grad_enabled() and _trains(module) and _learns(module)
-                if not (grad or _has_parameters(module)):
+                grad = _kind(module, grad_enabled())
+                if grad is None:
                     return original(module, *args, **kwargs)  # a loss, a metric: no pass of a model
                 before(module, args, kwargs, grad)
                 watch._inside, start = True, _now()
@@ -85,12 +85,12 @@ class Passes:
         patches.wrap(nn.Module, "__call__", around)
 
     def _attach_backward(self, patches: Patches, torch: Any) -> None:
-        watch = self
+        watch, compiling, unreal = self, torch.compiler.is_compiling, is_unreal()
         note, look = patches.noting(self._backward), patches.noting(self._look_at_gradients)
 
         def around(original):
             def backward(*args, **kwargs):
-                if watch._inside:
+                if compiling() or watch._inside or unreal():
                     return original(*args, **kwargs)
                 watch.where_backward = watch.where_backward or called_from()
                 look()
@@ -111,7 +111,7 @@ class Passes:
     def _look_at_gradients(self) -> None:
         """A backward pass begins: what is in the gradients that it adds to, by one parameter that the last update used."""
         witness = self._witness() if self._witness is not None else None
-        if witness is None:
+        if witness is None or self._steps.in_update:
             return
         grad = witness.grad
         filled = grad is not None and bool(grad.any())
@@ -161,11 +161,21 @@ class Passes:
     def _backward(self, of: Any, start: int, end: int) -> None:
         import torch
 
-        self._since_update += 1
+        self._since_update += not self._steps.in_update
         loss = None
         if isinstance(of, torch.Tensor) and of.numel() == 1 and of.device.type == "cpu":
             loss = float(of.detach())
         self._steps.backward(start, end, loss)
+
+
+def _kind(module: Any, grad: bool) -> bool | None:
+    """Whether a pass of a module is one of training; None where it is no model's: one without parameters, or unasked."""
+    try:
+        if grad and _trains(module) and _learns(module):
+            return True
+        return False if _has_parameters(module) else None
+    except Exception:  # a class of the script's own may answer as it likes
+        return None
 
 
 def _trains(module: Any) -> bool:

@@ -73,8 +73,9 @@ class Patches:
             try:
                 note(*args, **kwargs)
             except Exception:
-                if len(self.faults) < 5:
-                    self.faults.append(traceback.format_exc(limit=-3))
+                fault = traceback.format_exc(limit=-3)
+                if len(self.faults) < 5 and fault not in self.faults:
+                    self.faults.append(fault)
 
         return noted
 
@@ -119,6 +120,23 @@ class _Later:
             sys.meta_path.remove(self)  # pyright: ignore[reportArgumentType]
 
 
+def is_unreal() -> Callable[[], bool]:
+    """What says whether operations are recorded or transformed and not computed: in a trace, a transform of torch.func, on
+    fake tensors. What is looked at then would become part of it."""
+    from torch import _C
+
+    tracing = getattr(_C, "_get_tracing_state", lambda: None)
+    transformed = getattr(getattr(_C, "_functorch", None), "peek_interpreter_stack", lambda: None)
+    mode, key = getattr(_C, "_get_dispatch_mode", None), getattr(getattr(_C, "_TorchDispatchModeKey", None), "FAKE", None)
+
+    def unreal() -> bool:
+        if tracing() is not None or transformed() is not None:
+            return True
+        return mode is not None and key is not None and mode(key) is not None
+
+    return unreal
+
+
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
@@ -134,7 +152,7 @@ _LIBRARIES = (_torch(), _STDLIB + os.sep, _PACKAGE + os.sep)
 
 def is_own(file: str) -> bool:
     """Whether a frame's file is labkit's."""
-    return file.startswith(_PACKAGE)
+    return file.startswith(_PACKAGE + os.sep)
 
 
 def is_library(file: str) -> bool:
@@ -142,13 +160,30 @@ def is_library(file: str) -> bool:
     return file.startswith((*_LIBRARIES, "<frozen", "<string>")) or any(part in file for part in _INSTALLED)
 
 
+_shown: dict[str, str | None] = {}
+"""By a frame's file: how it is named to a person; None for one that is a library's. A place is asked for at each step."""
+
+_start = Path.cwd()
+
+
+def count_paths_from_here() -> None:
+    """Name files relative to the working folder as it is now, wherever the script goes later."""
+    global _start
+    _start = Path.cwd()
+    _shown.clear()
+
+
 def called_from(depth: int = 2) -> str:
     """file:line of the nearest caller that is the script's own code; empty where there is none."""
     frame: Any = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not is_library(file):
-            return f"{short_path(file)}:{frame.f_lineno}"
+        try:
+            shown = _shown[file]
+        except KeyError:
+            shown = _shown[file] = None if is_library(file) else short_path(file, start=_start)
+        if shown is not None:
+            return f"{shown}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 

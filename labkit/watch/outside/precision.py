@@ -8,6 +8,7 @@ from typing import Any
 
 from ...record.probe import Probe
 from .patches import Patches, called_from
+from .replicas import is_looked_at
 
 
 class Precision:
@@ -25,6 +26,7 @@ class Precision:
         self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._told: set[str] = set()
         self._held: set[int] = set()
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
         self._scaled_since = False
 
     def attach(self, patches: Patches) -> None:
@@ -60,6 +62,8 @@ class Precision:
 
         def clip(original):
             def clip(parameters, *args, **kwargs):
+                if torch.compiler.is_compiling():
+                    return original(parameters, *args, **kwargs)
                 kept = list(parameters) if not isinstance(parameters, torch.Tensor) else parameters
                 clipped(kept)
                 return original(kept, *args, **kwargs)
@@ -122,6 +126,8 @@ class Precision:
         if not self._probe.in_step:
             return
         self._probe.count("clips")
+        if not self._scalers:
+            return
         mine = {id(parameter) for parameter in parameters} if isinstance(parameters, list) else {id(parameters)}
         if any(self._is_scaled(scaler, mine) for scaler in self._scalers):
             self._probe.count("clips_while_scaled")
@@ -148,13 +154,19 @@ class Precision:
         """An optimizer makes a step: is autocast still open, and are its weights cast?"""
         import torch
 
-        self._held |= {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        looked = is_looked_at(self._probe.step + 1) or optimizer not in self._known
+        if looked:
+            self._known.add(optimizer)
+            self._held |= {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         if not self._probe.in_step:
             return
         if self._scaled_since and any(self._still_scaled(scaler, optimizer) for scaler in self._scalers):
             self._probe.count("updates_while_scaled")
             self._tell("stepped while scaled", called_from(4))
         self._scaled_since = False
+        opened = any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda"))
+        if not opened and not looked:
+            return  # which types weights have seldom changes, and takes a look at each of them
         kinds = {p.dtype for group in optimizer.param_groups for p in group["params"] if p.grad is not None}
         for kind in ("cpu", "cuda"):
             if torch.is_autocast_enabled(kind) and torch.float32 in kinds and torch.is_autocast_cache_enabled():

@@ -77,6 +77,8 @@ class Steps:
     _updated: bool = False
     _read_since: bool = False
     _epoch: int = 0
+    in_update: bool = False
+    """Whether an optimizer makes a step just now: backward passes then are its own (a closure), as many as it wants."""
     new_epoch: bool = False
     """Whether a batch of a loader's next pass was read since the last backward pass."""
     _ended: list[Pass] = field(default_factory=list)
