@@ -51,6 +51,8 @@ def detect(record: Record) -> Verdict:
         return _answer("found", "learning-rate-negative", evidence, where=where, update=at, rate=least)
     if len({len(of_rank) for of_rank in rates}) == 1 and not all((of_rank == rates[0]).all() for of_rank in rates):
         at = int(np.argmax(np.any([of_rank != rates[0] for of_rank in rates], axis=0)))
+        if at == 0 and _trains_alone(run):
+            return _answer("inconclusive", "each-rank-tries-its-own-rate", evidence)
         return _answer("found", "learning-rate-differs-between-ranks", evidence, where=where, update=at)
     if len(rates[0]) < ENOUGH:
         return _answer("inconclusive", "too-few-learning-rates", evidence, updates=len(rates[0]))
@@ -99,3 +101,9 @@ def _per_update(run: Run) -> float:
     counted = [step.scalar("scheduler_steps") for step in run.ranks[0].steps if "scheduler_steps" in step.scalars]
     updates = sum(step.counts.get("updates", 0) for step in run.ranks[0].steps)
     return counted[-1] / max(1, updates - 1) if counted else 0.0
+
+
+def _trains_alone(run: Run) -> bool:
+    """Whether no gradient is reduced, and the script exchanges nothing in its steps: ranks may try settings."""
+    counts = [step.counts for log in run.ranks for step in log.steps]
+    return not any(of_step.get("reductions", 0) or of_step.get("exchanged_elements", 0) for of_step in counts)

@@ -13,6 +13,10 @@ REASONS = {
         "the learning rate is {rate:.2g} at update {update}: a schedule went on past its end, and steps go uphill",
         "give the scheduler the number of optimizer steps of the whole run, and step it once after each optimizer.step()",
     ),
+    "each-rank-tries-its-own-rate": Reason(
+        "each rank uses a learning rate of its own from the first update on, and nothing is exchanged while they train",
+        "nothing, if ranks are to try different settings; else give all of them the same",
+    ),
     "learning-rate-differs-between-ranks": Reason(
         "ranks use different learning rates, first at update {update}: their weights part",
         "step the scheduler on every rank alike; a scheduler that looks at a metric needs the same value on all ranks",

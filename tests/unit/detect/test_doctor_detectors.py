@@ -505,6 +505,8 @@ def test_learning_rates(values, expected):
 
 def test_learning_rates_that_differ_between_ranks_and_none_at_all():
     one, other = (rates(*[0.1] * 9), SCHEDULER), (rates(*[0.1] * 8, 0.05), SCHEDULER)
+    alone = (rates(*[0.2] * 9), SCHEDULER)
+    assert said("learning-rate-schedule", [one, alone]) == ("inconclusive", "each-rank-tries-its-own-rate")
     assert said("learning-rate-schedule", [one, other]) == ("found", "learning-rate-differs-between-ranks")
     assert said("learning-rate-schedule", [(updates(3), [])]) == ("not_applicable", "learning-rates-not-recorded")
     assert said("learning-rate-schedule", [(rates(*[0.1] * 9), [])]) == ("clear", "learning-rate-without-a-schedule")
