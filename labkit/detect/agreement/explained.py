@@ -27,21 +27,6 @@ EXPLAINED = {
         "(local SGD) makes them equal again. Where the script exchanges data by itself, the answer is inconclusive.",
         lab="overlap",
     ),
-    "model-start": Explained(
-        "A model that is built on the meta device has no memory. `to_empty` gives it some, filled with whatever lay there. "
-        "A load with strict=True checks the keys of the checkpoint: buffers with persistent=False are in none, and stay as "
-        "they are. A move from meta also makes two tensors of one that is held in two places.",
-        """\
-  model.to_empty(device=device)
-  model.load_state_dict(torch.load(path))
-+ model.head.weight = model.embedding.weight
-+ model.rotary.reset_buffers(device)
-""",
-        "labkit hashes what `to_empty` reserves, and looks, as the first pass of training begins, at which tensors have "
-        "that hash still and were never written to; and which parameters were one tensor before such a call and are two "
-        "after.",
-        "Zeros that are written through .data leave no trace, so weights that are all 0 accuse nobody.",
-    ),
     "same-draws": Explained(
         "One seed for all ranks makes their weights equal, which is right. It also makes all that they draw afterwards "
         "equal: noise, latent vectors, time steps. Each rank has samples of its own, and the ranks together see as much "

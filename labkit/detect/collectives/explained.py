@@ -7,18 +7,6 @@ from ..explained import Explained
 SUBJECT, PLACE = "Hangs", 0
 
 EXPLAINED = {
-    "barriers": Explained(
-        "A barrier sends nothing and waits for the slowest rank. In the loop it costs a round of messages a step, and lets "
-        "no rank be ahead for a moment. The all-reduce of the gradients keeps ranks together anyway.",
-        """\
-  loss.backward()
-- dist.barrier()
-  optimizer.step()
-""",
-        "labkit counts the barriers that the script's own code calls in each step, and the time in them.",
-        "Barriers that a library calls, or that come once an epoch, are not counted. Part of the time in them is waiting "
-        "for a rank that the all-reduce would wait for instead.",
-    ),
     "stands-still": Explained(
         "A collective returns when all ranks of its group are in it. A rank that has left its loop, has taken another "
         "branch or is in another collective keeps the others waiting. What you see is nothing for minutes, and then a "
