@@ -21,9 +21,9 @@ _SAVE_THE_REST = """\
 
 EXPLAINED = {
     "checkpoint-files": Explained(
-        "Ranks that write one file at once tear it, and so does training that changes tensors while a thread writes them. A "
-        "file that is written over the last one leaves neither where the process dies meanwhile. A checkpoint without the "
-        "schedule, the scaler or the averaged weights restores the rest and starts these anew.",
+        "Ranks that write one file at once tear it, and so does training that changes tensors while a thread writes them. "
+        "A file that is written over the last one leaves neither where the process dies meanwhile. A checkpoint without "
+        "the schedule, the scaler or the averaged weights restores the rest and starts these anew.",
         """\
 - torch.save(state, path)
 + if dist.get_rank() == 0:
@@ -31,16 +31,16 @@ EXPLAINED = {
 +     os.replace(f"{path}.part", path)
 + dist.barrier()
 """,
-        "labkit watches torch.save, renames and copies: the path, what is there already, which states are in what is saved, "
-        "by the keys that torch gives them, and in a thread whether the tensors are those that training changes.",
+        "labkit watches torch.save, renames and copies: the path, what is there already, which states are in what is "
+        "saved, by the keys that torch gives them, and in a thread whether the tensors are those that training changes.",
         "What other libraries write is not seen. A schedule that a program keeps as numbers of its own is not recognised.",
         lab="crash-recovery",
     ),
     "resume-is-whole": Explained(
-        "A resume that restores the weights alone runs, and its loss falls. Moments that are zero again, a schedule at its "
-        "start, a scale that is searched anew or weights that were overwritten after the load cost updates, and nothing "
-        "says so. Optimizer.load_state_dict casts each state to the format of its parameter; strict=False loads nothing "
-        "where no name fits.",
+        "A resume that restores the weights alone runs, and its loss falls. Moments that are zero again, a schedule at "
+        "its start, a scale that is searched anew or weights that were overwritten after the load cost updates, and "
+        "nothing says so. Optimizer.load_state_dict casts each state to the format of its parameter; strict=False loads "
+        "nothing where no name fits.",
         """\
   state = torch.load(path, map_location="cpu")
   model.load_state_dict(state["model"])
@@ -48,12 +48,12 @@ EXPLAINED = {
 + schedule.load_state_dict(state["schedule"])
 + scaler.load_state_dict(state["scaler"])
 """,
-        "labkit watches torch.load and each load_state_dict, knows tensors again by some of their values, and looks at the "
-        "first step of each optimizer after a load: its moments, its learning rate, the scale, and whether the weights are "
-        "those that were loaded.",
+        "labkit watches torch.load and each load_state_dict, knows tensors again by some of their values, and looks at "
+        "the first step of each optimizer after a load: its moments, its learning rate, the scale, and whether the "
+        "weights are those that were loaded.",
         "A training that begins anew from the weights of a checkpoint looks like a resume that forgets. Labkit says found "
-        "only where the script restores a part, counts on from the file or writes it again, with the same settings. Parts "
-        "of sharded weights are not read.",
+        "only where the script restores a part, counts on from the file or writes it again, with the same settings. "
+        "Parts of sharded weights are not read.",
         lab="crash-recovery",
         needs="a run that loads a checkpoint and trains on",
     ),
@@ -83,8 +83,8 @@ EXPLAINED = {
   evaluate(model)
   model.load_state_dict(kept)
 """,
-        "labkit keeps some values of one parameter after each update, and compares them with those at an evaluation and at "
-        "the update that follows. It sees a module that is given back tensors of its own.",
+        "labkit keeps some values of one parameter after each update, and compares them with those at an evaluation and "
+        "at the update that follows. It sees a module that is given back tensors of its own.",
         "Weights that ranks average, prune, bound or roll back change between updates too. Labkit says found only where "
         "what was evaluated are the values of an average that the script keeps, or a backup by reference has changed.",
         needs="evaluations of an average that is put into the model",
@@ -96,8 +96,8 @@ EXPLAINED = {
 - ema.update(ddp_model)
 + ema.update(ddp_model.module)
 """,
-        "labkit finds averages by what the script calls them (ema, average, shadow, AveragedModel) and by their shapes, and "
-        "looks whether they move.",
+        "labkit finds averages by what the script calls them (ema, average, shadow, AveragedModel) and by their shapes, "
+        "and looks whether they move.",
         "An average that begins late does not move at first: one that nobody evaluates is left open. One under another "
         "name is not seen.",
         needs="averaged weights (ema, AveragedModel)",

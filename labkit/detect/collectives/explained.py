@@ -26,4 +26,16 @@ EXPLAINED = {
         "A long evaluation or download is no hang while it uses the processor. A rank that waits for a network is one "
         "where it waits longer than labkit does.",
     ),
+    "barriers": Explained(
+        "A barrier makes all ranks wait for the slowest one and sends nothing. The all-reduce of the gradients waits for "
+        "it anyway. A barrier that was put into the loop to time or debug it costs a little in each step.",
+        """\
+  loss.backward()
+- dist.barrier()
+  optimizer.step()
+""",
+        "labkit counts the barriers that the script calls in each update.",
+        "A barrier that orders something beside the training, such as a file that one rank writes, may be needed; it "
+        "seldom is in every step.",
+    ),
 }

@@ -9,8 +9,8 @@ SUBJECT, PLACE = "Gradients and updates", 3
 EXPLAINED = {
     "train-mode": Explained(
         "Dropout and BatchNorm do other things in training than in evaluation. Evaluated without eval(), a model gives "
-        "random answers, its BatchNorm normalises by the batch, and learns from the data that are held out. Left in eval(), "
-        "it trains on without dropout, with statistics that no longer follow the data. No error is raised.",
+        "random answers, its BatchNorm normalises by the batch, and learns from the data that are held out. Left in "
+        "eval(), it trains on without dropout, with statistics that no longer follow the data. No error is raised.",
         """\
   for epoch in range(epochs):
 +     model.train()
@@ -19,8 +19,8 @@ EXPLAINED = {
       with torch.no_grad():
           score = validate(model, held_out)
 """,
-        "labkit notes the mode of each model as it is called with a batch and as an optimizer makes a step, for models that "
-        "have dropout or BatchNorm.",
+        "labkit notes the mode of each model as it is called with a batch and as an optimizer makes a step, for models "
+        "that have dropout or BatchNorm.",
         "Several calls a batch, as dropout is sampled with, and passes over the training data, as BatchNorm's statistics "
         "are made anew with, are inconclusive. A model that is in evaluation mode from the first update on is no finding.",
     ),
