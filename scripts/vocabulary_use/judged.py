@@ -22,7 +22,7 @@ OPEN: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """(file, sort) -> names, where the source alone does not tell which they are. Records of all labs are held to them too."""
 
-BY_SCRIPTS_ALONE = {("fact", "data_rank"), ("fact", "local_steps")}
+BY_SCRIPTS_ALONE = {("fact", "local_steps")}
 """Names that no part of the package writes."""
 
 FIELDS = {field for term in EVENTS.values() for shape in term.shapes for field in shape.fields}

@@ -10,6 +10,7 @@ from .names import Parameter, Scope, bindings, given, keys, texts
 METHODS = {
     "count": "count", "counted": "count", "scalar": "scalar", "series": "series", "event": "event", "span": "span",
     "add_span": "span", "digest": "digest", "array": "array", "samples": "samples", "seen": "samples",
+    "add_samples": "samples", "add_seen": "samples",
 }  # fmt: skip
 """Methods of the probe whose first argument is a name -> the sort of name."""
 

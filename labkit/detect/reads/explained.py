@@ -102,6 +102,20 @@ EXPLAINED = {
         "A generator that nobody draws from says nothing. Workers of a stream may shuffle alike on purpose, each taking "
         "its part, and are not judged.",
     ),
+    "same-index": Explained(
+        "A sampler shares out indices, and each rank looks up what they mean. Where ranks list a folder in the order in "
+        "which the disk gives it, or number classes in the order of a set, an index or a label means another thing on each "
+        "rank: some samples are read twice, others never, and labels contradict each other.",
+        """\
+- files = os.listdir(folder)
++ files = sorted(os.listdir(folder))
+- number_of = {name: at for at, name in enumerate(set(names))}
++ number_of = {name: at for at, name in enumerate(sorted(set(names)))}
+""",
+        "labkit compares what ranks read under each index, and the labels of what several ranks read.",
+        "Ranks that each hold a part of the data number their own, and share no content: then nothing is said. Contents "
+        "that change from read to read cannot be compared, nor equal samples in the data.",
+    ),
 }
 
 FIXES = {

@@ -31,6 +31,7 @@ from ..explanations import (
     with_replacement,
 )
 from ..verdict import Verdict, answering
+from .fed import is_split_by_hand, judged
 from .measures import (
     Reads,
     dataset_size,
@@ -43,6 +44,7 @@ from .measures import (
     sampler_padding,
 )
 from .over_epochs import Judged, TooShort, judge_each, over_epochs, too_short
+from .parts import holds_parts
 
 NAME = "rank-duplicates"
 QUESTION = "Do the ranks read the same data?"
@@ -54,7 +56,24 @@ IDENTICAL = 0.9
 
 def detect(record: Record) -> Verdict:
     """Judge each epoch of the run under study."""
-    return unless_contents_change(_judge(record.run), record.run)
+    run = record.run
+    verdict = unless_contents_change(_judge(run), run)
+    if verdict.status == "found" and holds_parts(run):
+        return _answer("inconclusive", "ranks-may-hold-parts", verdict.evidence)
+    if verdict.status == "found" and is_split_by_hand(run):
+        return _answer("clear", "ranks-take-parts-of-a-batch", verdict.evidence)
+    return verdict
+
+
+def _by_what_is_fed(run: Run) -> Verdict | None:
+    """Where no loader gave what is trained on: by what modules are given."""
+    found = judged(run)
+    if found is None:
+        return None
+    status, reason, evidence = found
+    waste = 1 - 1 / run.world_size if status == "found" else None
+    where = str(run.fact("loop_where", "")) or None
+    return _answer(status, reason, evidence, where=where if status == "found" else None, waste=waste, ranks=run.world_size)
 
 
 def _judge(run: Run) -> Verdict:
@@ -62,7 +81,7 @@ def _judge(run: Run) -> Verdict:
         return _answer("not_applicable", "no-other-rank-reads")
     read = [epoch.whole for epoch in every_epoch(run)]
     if not any(seen.total for seen in read):
-        return _answer("not_applicable", "no-samples-recorded")
+        return _by_what_is_fed(run) or _answer("not_applicable", "no-samples-recorded")
     apart = ranks_off_their_group(run)
     if apart:
         return _off_their_group(run, apart)

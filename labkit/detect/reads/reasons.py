@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..catalogue import Reason
+from .reasons_seen_outside import SAME_INDEX, WORKER_RANDOM_NUMBERS
 
 _RECORD_SAMPLES = "record each batch with probe.samples(name, batch) or read it through probe.batches(loader)"
 _DECLARE_AND_RECORD = "declare it with probe.declare(dataset_size=...) and record each batch with probe.samples(name, batch)"
@@ -130,6 +131,34 @@ RANK_DUPLICATES = {
         "of all the data on each rank does",
         _NAME_THE_PASS,
     ),
+    "ranks-may-hold-parts": Reason(
+        "ranks read the same data, and hold different parts of a model, which then is as it should be",
+        "if each rank is to hold the whole model, look at why their weights differ; else say what belongs together with "
+        "probe.declare(data_rank=...)",
+    ),
+    "ranks-take-parts-of-a-batch": Reason(
+        "all ranks read each batch whole, and each gives its model a part of it that is its own"
+    ),
+    # by what modules are given, where no loader is seen
+    "ranks-fed-the-same": Reason(
+        "in every step the models of all {ranks} ranks are given the same batch: they do the work of one",
+        "let each rank draw batches of its own: take the rows rank::world_size of one permutation, or seed what draws them "
+        "by seed + rank, after the model is made",
+    ),
+    "ranks-fed-the-same-rows": Reason(
+        "each rank goes through the same rows for itself, in an order of its own: {ranks} ranks do the work of one",
+        "draw one permutation, seeded alike on every rank, and let each rank take its part of it: "
+        "permutation[rank::world_size]",
+    ),
+    "one-batch-on-all-ranks": Reason(
+        "the models of all ranks are given one and the same batch in every step, as a benchmark does",
+        "run it on the data that you train on; and let each rank take its part of them",
+    ),
+    "too-few-different-rows": Reason(
+        "modules are given so few different rows that ranks may have the same by chance",
+        "run it on the data that you train on",
+    ),
+    "ranks-fed-apart": Reason("no row is given to two ranks before all ranks have gone through their own"),
     # the same, step by step
     "ranks-identical": Reason(
         "in every step all {ranks} ranks read the same samples in the same order: they do the work of one",
@@ -328,6 +357,10 @@ VALIDATION_LEAK = {
         "from 0, or the content changes each time (augmentation)",
         "give each sample of all the data an id of its own, or leave the ids of the validation out",
     ),
+    "validation-is-the-training-data": Reason(
+        "what is evaluated is the training data itself, {validation:plural sample/samples}: a score on them, or a mistake",
+        "if this is to be the score on unseen data, give the evaluation a data set of its own",
+    ),
     "trained-on-after-the-last-validation": Reason(
         "{leaked:,} of {validation:plural validation sample/validation samples} are trained on, but only after the last "
         "validation that holds them, as in a last training on all data: the scores before it stand",
@@ -344,28 +377,6 @@ VALIDATION_LEAK = {
     ),
 }
 
-WORKER_RANDOM_NUMBERS = {
-    "no-worker-draws": Reason(
-        "no two workers of a loader were seen to draw random numbers",
-        "run it as you train, with num_workers=2 or more and whatever is random in the data set",
-    ),
-    "workers-share-a-generator": Reason(
-        "{workers} workers of the loader draw the same random numbers: each has a copy of the generator {name}, and starts "
-        "from the same state, in each epoch anew",
-        "make the generator in each worker, out of torch.initial_seed(): in worker_init_fn, or when __getitem__ is called "
-        "first; or use torch's, numpy's or Python's own, which torch seeds in each worker",
-    ),
-    "workers-seeded-alike": Reason(
-        "{workers} workers of the loader draw the same random numbers: something seeds {name} alike in each of them",
-        "seed in worker_init_fn by torch.initial_seed() % 2**32, which differs from worker to worker and epoch to epoch; or "
-        "leave it to torch",
-    ),
-    "workers-draw-the-same-again": Reason(
-        "each time the workers are started they draw the same random numbers from {name}: augmentations of one epoch come "
-        "again in the next",
-        "seed in worker_init_fn by torch.initial_seed() % 2**32, which is new in each epoch, unless this is meant",
-    ),
-    "workers-draw-their-own": Reason("each worker draws random numbers of its own, new in each epoch"),
-}
-
-REASONS = SHARED | COVERAGE | RANK_DUPLICATES | WORKER_DUPLICATES | ORDER | VALIDATION_LEAK | WORKER_RANDOM_NUMBERS
+REASONS = (
+    SHARED | COVERAGE | RANK_DUPLICATES | WORKER_DUPLICATES | ORDER | VALIDATION_LEAK | WORKER_RANDOM_NUMBERS | SAME_INDEX
+)

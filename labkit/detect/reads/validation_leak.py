@@ -21,14 +21,26 @@ NAME = "validation-leak"
 QUESTION = "Is validation data trained on?"
 _answer = answering(NAME, QUESTION)
 
+HELD_OUT = ("validation", "validation_2", "validation_3", "validation_4")
+"""Names of the data sets that are validated on."""
+
+NEARLY_ALL = 0.9
+"""Share of what is trained on: who evaluates so much of it evaluates the training data, on purpose or not."""
+
 
 def detect(record: Record) -> Verdict:
     """Compare what all ranks validated on with what all ranks trained on, in the run under study."""
-    return unless_contents_change(_judge(record.run), record.run)
+    run = record.run
+    verdicts = [unless_contents_change(_judge(run, name), run) for name in HELD_OUT]
+    for status in ("found", "clear", "inconclusive"):
+        for verdict in verdicts:
+            if verdict.status == status:
+                return verdict
+    return verdicts[0]
 
 
-def _judge(run: Run) -> Verdict:
-    leak = validation_leak(run)
+def _judge(run: Run, name: str) -> Verdict:
+    leak = validation_leak(run, name)
     if leak is None:
         return _answer("not_applicable", "no-validation-recorded")
     evidence = {
@@ -41,7 +53,9 @@ def _judge(run: Run) -> Verdict:
         if not any(epoch.whole.complete for epoch in every_epoch(run)):
             return _answer("inconclusive", "validation-kept-apart-so-far", evidence)
         return _answer("clear", "validation-kept-apart", evidence)
-    if leak.key == "digest" and _copies_in_data(run, leak):
+    if run.fact("watched_by") == "doctor" and leak.leaked == leak.validation >= NEARLY_ALL * _trained(run):
+        return _answer("inconclusive", "validation-is-the-training-data", evidence, validation=leak.validation)
+    if leak.key == "digest" and _copies_in_data(run, leak, name):
         return _answer("inconclusive", "leak-or-copies", evidence)
     if leak.key == "id" and leak.same_content == 0 and leak.leaked == leak.validation:
         return _answer("inconclusive", "two-data-sets-may-share-ids", evidence)
@@ -69,7 +83,12 @@ def _leaked(run: Run, leak: Leak, evidence: dict[str, Quantity]) -> Verdict:
     )
 
 
-def _copies_in_data(run: Run, leak: Leak) -> bool:
+def _trained(run: Run) -> int:
+    """How many different samples are trained on in an epoch, the largest."""
+    return max((epoch.whole.unique for epoch in every_epoch(run)), default=0)
+
+
+def _copies_in_data(run: Run, leak: Leak, name: str) -> bool:
     """Whether equal samples in the data could be the leak: a pair falls into both sets, or both times into one.
 
     With V samples held out and T trained on, a sample with a copy is trained on 2T/V times for each pair within V. A pass
@@ -78,7 +97,7 @@ def _copies_in_data(run: Run, leak: Leak) -> bool:
     pairs, different = 0, 1
     for log in run.ranks:
         of_epochs: dict[int, list[np.ndarray]] = {}
-        for seen in held_out(log):
+        for seen in held_out(log, name):
             of_epochs.setdefault(seen.epoch, []).append(as_array(seen.digests, DIGEST))
         for read in of_epochs.values():
             times = counted(np.concatenate(read))[1]

@@ -17,6 +17,7 @@ from ..explanations import COINCIDENCE, EQUAL_SAMPLES, split_by_count, surprise_
 from ..verdict import Verdict, answering
 from .measures import Reads, dataset_size, every_epoch, filling
 from .over_epochs import judge_each, over_epochs, too_short
+from .worker_streams import same_streams
 
 NAME = "worker-duplicates"
 QUESTION = "Does one rank read a sample several times in an epoch?"
@@ -28,7 +29,15 @@ MORE_THAN_ALL = 1.5
 
 def detect(record: Record) -> Verdict:
     """Judge each epoch of the run under study, each rank for itself."""
-    return unless_contents_change(_judge(record.run), record.run)
+    run = record.run
+    verdict = unless_contents_change(_judge(run), run)
+    same = same_streams(run) if verdict.status != "found" else None
+    if same is None:
+        return verdict
+    rank, workers = same
+    evidence = {**verdict.evidence, "workers": Quantity(workers, "a rank"), "rank": Quantity(rank)}
+    where = str(run.fact("loader_where", "")) or None
+    return _answer("found", "each-worker-yields-all", evidence, where=where, waste=1 - 1 / workers, times=workers)
 
 
 def _judge(run: Run) -> Verdict:

@@ -41,6 +41,8 @@ _OPTIMIZER = {
     "forward_checks": Term(COUNT, "checks", "whether a forward pass sees the new weights"),
     "forward_stale": Term(COUNT, "checks", "in which it saw old ones"),
     "autocast_open_at_update": Term(COUNT, "checks", "in which autocast was open around the update"),
+    "read_elements": Term(COUNT, "elements", "of the samples that a loader gave to train on"),
+    "fed_elements": Term(COUNT, "elements", "of what modules were given to train on"),
     "backward_in_autocast": Term(COUNT, "passes", "backward passes that began with autocast open"),
     "weights_cast_down": Term(COUNT, "calls", "that took weights which an optimizer trains from 32 bits to 16"),
     "updates_while_scaled": Term(COUNT, "steps", "of an optimizer on gradients that still carry the scaler's scale"),
@@ -112,6 +114,8 @@ SERIES: Mapping[str, Term] = {
     "loss_targets": Term(COUNT, "targets", "a number a call of backward: that the loss is taken over, 0 where not known"),
     "loss_site": Term(COUNT, "", "a number a call of backward: the line of the script that it is called on"),
     "loss_inputs": Term(COUNT, "", "a number a call of backward: a hash of some of the model's inputs, 0 where not known"),
+    "batch_worker": Term(COUNT, "", "a number a batch: the worker of the loader that made it"),
+    "batch_rows": Term(COUNT, "samples", "a number a batch: in it"),
     "by_hand_bytes": Term(COUNT, "bytes", "a number for each all-reduce that a program calls itself"),
 }
 """By name: whole numbers of which a step has several, in order (`probe.series`)."""
@@ -142,6 +146,11 @@ SPANS: Mapping[str, SpanTerm] = {
 SAMPLES: Mapping[str, Term] = {
     "train": Term(HASHES, "samples", "read to train on"),
     "validation": Term(HASHES, "samples", "read to validate on"),
+    "validation_2": Term(HASHES, "samples", "of a second data set to validate on"),
+    "validation_3": Term(HASHES, "samples", "of a third"),
+    "validation_4": Term(HASHES, "samples", "of a fourth"),
+    "targets": Term(HASHES, "samples", "read to train on: their labels"),
+    "fed": Term(HASHES, "rows", "that modules were given to train on, from wherever"),
 }
 """By name: samples, each as a hash of its bytes, with ids where the data has them (`probe.batches`, `.samples`, `.seen`)."""
 

@@ -25,6 +25,7 @@ from .replicas import Replicas
 from .schedules import Schedules
 from .shadow import Shadow
 from .sharding import Sharding
+from .shares import share_of_data
 from .starts import Starts
 from .steps import Batch, Steps
 from .weighting import Weighting
@@ -124,6 +125,7 @@ class Attached:
         if first is not None:
             probe.declare(batch_size=len(first.digests))
             probe.declare(loader_where=self.loaders.where.get(first.of.loader, ""))
+            probe.declare(workers=self.loaders.workers.get(first.of.loader, 0))
             if first.of.size is not None:
                 probe.declare(dataset_size=first.of.size)
         probe.declare(loop_where=self.passes.where_backward)
@@ -142,6 +144,9 @@ class Attached:
         backend = str(dist.get_backend()) if met else "none"
         probe.runs_on(device=next(iter(devices), "cpu"), backend=backend, threads=torch.get_num_threads())
         probe.declare(group_size=dist.get_world_size() if met else 0)
+        share = share_of_data(self.replicas.models) if met else None
+        if share is not None:
+            probe.declare(data_rank=share)
 
     def _forward_begins(self, module: Any, args: Any, kwargs: Any, learns: bool) -> None:
         self.replicas.look()

@@ -9,6 +9,7 @@ from typing import Any
 
 from .patches import Patches, called_from
 from .steps import Pass, Steps
+from .streams import Streams
 
 _now = time.monotonic_ns
 
@@ -18,9 +19,9 @@ class Loaders:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._passes: dict[int, int] = {}
+        self._streams = Streams()
         self.where: dict[int, str] = {}
+        self.workers: dict[int, int] = {}
         self.facts: dict[str, Any] = {}
 
     def attach(self, patches: Patches) -> None:
@@ -69,49 +70,49 @@ class Loaders:
 
             return __next__
 
+        def process(original):
+            def _process_data(iterator, data, worker, *args, **kwargs):
+                iterator._labkit_worker = worker
+                return original(iterator, data, worker, *args, **kwargs)
+
+            return _process_data
+
+        patches.wrap(dataloader._MultiProcessingDataLoaderIter, "_process_data", process)
         patches.wrap(base, "__init__", begin)
         patches.wrap(base, "_reset", again)
         patches.wrap(base, "_next_index", ask)
         patches.wrap(base, "__next__", give)
 
     def _begin(self, loader: Any, iterator: Any) -> Pass:
-        number = self._numbers.get(loader)
-        if number is None:
-            number = self._numbers[loader] = len(self._numbers)
-            self.where[number] = called_from(3)
-        at = self._passes[number] = self._passes.get(number, -1) + 1
+        stream = self._streams.of(loader)
+        if stream.number not in self.where:
+            self.where[stream.number] = called_from(3)
+            self.workers[stream.number] = int(getattr(loader, "num_workers", 0) or 0)
         alive = weakref.ref(iterator)
-        return Pass(number, at, _size(loader), dropped=lambda: alive() is None)
+        begun = Pass(
+            stream.number,
+            stream.passes - 1,
+            stream.size,
+            base=stream.base,
+            batches=_batches(loader),
+            dropped=lambda: alive() is None,
+        )
+        stream.is_free = lambda: begun.ended or alive() is None
+        return begun
 
     def _given(self, iterator: Any, data: Any, start: int, end: int) -> None:
         index = iterator._labkit_asked.popleft() if iterator._labkit_asked else None
-        self._steps.fetched(iterator._labkit_pass, data, _ids(iterator, index), start, end)
+        # workers that may overtake each other give batches in another order than they were asked for
+        ids = _ids(iterator, index) if getattr(iterator, "_in_order", True) else None
+        self._steps.fetched(iterator._labkit_pass, data, ids, start, end, iterator.__dict__.get("_labkit_worker"))
 
 
-def _size(loader: Any) -> int | None:
-    """Samples of the data that all ranks together are to read; None where that cannot be told.
-
-    A Subset that several ranks read without a sampler that knows of ranks may be the part of one of them, or of all.
-    """
-    from torch.utils.data import Subset
-
-    if isinstance(loader.dataset, Subset) and _ranks() > 1 and not _knows_ranks(loader):
-        return None
+def _batches(loader: Any) -> int:
+    """Batches of one pass; 0 where the loader cannot tell."""
     try:
-        return len(loader.dataset)
+        return len(loader)
     except Exception:  # it has none, or cannot say: a data set of the script's own may answer as it likes
-        return None
-
-
-def _knows_ranks(loader: Any) -> bool:
-    samplers = [loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None)]
-    return any(hasattr(sampler, "num_replicas") for sampler in samplers)
-
-
-def _ranks() -> int:
-    import torch.distributed as dist
-
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+        return 0
 
 
 def _ids(iterator: Any, index: Any) -> list[int] | None:

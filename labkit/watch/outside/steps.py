@@ -8,16 +8,26 @@ pass were evaluated.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...record.batches import digest_rows, samples_and_ids
 from ...record.probe import Probe
+from .contents import contents_of, memory_of
+from .feeds import ON_DEVICE, fed_rows
+from .streams import in_one_whole
 
 _now = time.monotonic_ns
 
-TRAIN, EVALUATED = "train", "validation"
+TRAIN, EVALUATED, FED, TARGET = "train", "validation", "fed", "targets"
+HELD_OUT = ("validation", "validation_2", "validation_3", "validation_4")
+"""Names of the first streams of data that are evaluated."""
+
+TARGETS = 4096
+"""Samples whose labels are noted, at most."""
+
+FED_STEPS = 64
+"""Steps in which is noted what modules are given beside what a loader gave."""
 
 
 class EnoughSteps(SystemExit):
@@ -32,7 +42,10 @@ class Pass:
         loader: number of the loader, in the order of first use.
         number: of the pass over this loader, from 0.
         size: samples of the whole data set; None where it cannot tell.
+        base: what its indices are places in; see `streams`.
         trains: whether a batch of it was followed by a backward pass.
+        batches: that a pass has; 0 where the loader cannot tell.
+        given: batches of it so far.
         ended: whether the loader said that it has no more; a wrapper that reads ahead may still hold its last batches.
         read: batches that were read since a model was called.
         dropped: whether the script has let go of the iterator, and will read no more of this pass.
@@ -41,7 +54,10 @@ class Pass:
     loader: int
     number: int
     size: int | None = None
+    base: tuple[Any, ...] = ()
     trains: bool = False
+    batches: int = 0
+    given: int = 0
     ended: bool = False
     read: int = 0
     first_read: int = 0
@@ -55,6 +71,9 @@ class Batch:
 
     Attributes:
         memory: where its tensors lie, by which it is known again in what a model is called with.
+        worker: of the loader that made it; None without workers.
+        elements: of the part of it that is the samples.
+        targets: a hash of each sample's label; None where the batch has none.
     """
 
     of: Pass
@@ -63,6 +82,9 @@ class Batch:
     start_ns: int
     end_ns: int
     memory: frozenset[int] = frozenset()
+    worker: int | None = None
+    elements: int = 0
+    targets: list[int] | None = None
     forwarded: bool = False
 
 
@@ -81,9 +103,17 @@ class Steps:
     """Whether an optimizer makes a step just now: backward passes then are its own (a closure), as many as it wants."""
     new_epoch: bool = False
     """Whether a batch of a loader's next pass was read since the last backward pass."""
+    _open: dict[int, Pass] = field(default_factory=dict)
     _ended: list[Pass] = field(default_factory=list)
     ahead: dict[int, int] = field(default_factory=dict)
     """Loader: how many batches what is around it reads before they are used."""
+    main: Pass | None = None
+    """The first pass that was trained on: its stream of data is the one that is asked about."""
+    _on_main: bool = True
+    _fed_away: bool = False
+    _targets: int = 0
+    _early: list[Batch] = field(default_factory=list)
+    _held_out: list[int] = field(default_factory=list)
     _released: bool = False
     before_first: Callable[[Batch | None], None] | None = None
     after_update: Callable[[Any, int], None] | None = None
@@ -91,19 +121,27 @@ class Steps:
 
     # What happens
 
-    def fetched(self, of: Pass, data: Any, ids: list[int] | None, start_ns: int, end_ns: int) -> None:
+    def fetched(
+        self, of: Pass, data: Any, ids: list[int] | None, start_ns: int, end_ns: int, worker: int | None = None
+    ) -> None:
         """A loader gave a batch."""
         self._drop_evaluated()
+        before = self._open.get(of.loader)
+        if before is not None and before is not of:
+            self._end_if_whole(before)
+        self._open[of.loader] = of
         self._end_passes(but=of)
         if self._updated:
             self._end()
         self._read_since = True
         of.read += 1
-        digests = _digests(data)
-        if digests is None:
+        of.given += 1
+        found = contents_of(data)
+        if found is None:
             return
+        digests, elements, targets = found
         fitting = ids if ids is not None and len(ids) == len(digests) else None
-        self.pending.append(Batch(of, digests, fitting, start_ns, end_ns, memory_of(data)))
+        self.pending.append(Batch(of, digests, fitting, start_ns, end_ns, memory_of(data), worker, elements, targets))
 
     def pass_ended(self, of: Pass) -> None:
         """A loader has no more batches in this pass. A wrapper that reads ahead may hold some that are still to be used."""
@@ -113,18 +151,22 @@ class Steps:
         if all(batch.of is not of for batch in self.pending):
             self._end_passes()
 
+    def _end_if_whole(self, of: Pass) -> None:
+        """A loop that counts batches does not ask for one more than there are, and so hears of no end."""
+        if not of.ended and of.given == of.batches:
+            self.pass_ended(of)
+
     def _end_passes(self, but: Pass | None = None) -> None:
         """Write that passes have ended of which no batch is still to be used."""
         for of in [of for of in self._ended if of is not but]:
             self._ended.remove(of)
             self.new_epoch = self.new_epoch or of.trains
-            which: dict[str, Any] = {}
-            if not of.trains and all(batch.of is not of for batch in self.pending):
-                which = {"of": EVALUATED}
             if of.trains and self.probe.in_step and not self._updated:
                 self._end()  # what comes next is of another epoch
-            which |= {"loader": of.loader} if of.loader else {}
-            self.probe.event("epoch_end", epoch=of.number, **which)
+            if not of.trains and all(batch.of is not of for batch in self.pending):
+                self.probe.event("epoch_end", epoch=of.number, of=EVALUATED, **({"loader": of.loader} if of.loader else {}))
+            elif self._is_main(of):
+                self.probe.event("epoch_end", epoch=of.number)
 
     def forward(self, start_ns: int, grad: bool, given: Any = None) -> None:
         """A module that no other called begins its forward pass.
@@ -138,6 +180,25 @@ class Steps:
             batch.forwarded = True
         if grad:
             self._begin(start_ns)
+            self._feed(given)
+
+    def _feed(self, given: Any) -> None:
+        """Note what a module is given: in the first steps, and as long as no loader's batches are trained on."""
+        step = self.probe.step
+        if given is None or (self.main is not None and step >= FED_STEPS):
+            return
+        try:
+            found = fed_rows(given) if not self._fed_away or step < ON_DEVICE else None
+        except Exception:  # what a module may be given, nobody knows: then it is not counted
+            found = None
+        if found is not None:
+            digests, elements, self._fed_away = found
+            self.probe.add_samples(FED, digests)
+            self.probe.count("fed_elements", elements)
+
+    def _is_main(self, of: Pass) -> bool:
+        """Whether a pass reads the data that is asked about."""
+        return self.main is None or of.loader == self.main.loader
 
     def _batches_in(self, given: Any) -> list[Batch]:
         """The batches that a model is called with: those up to the last one whose memory it is given. Where it is given
@@ -242,6 +303,8 @@ class Steps:
     def close(self) -> None:
         """Write what is open."""
         self._drop_evaluated()
+        for of in self._open.values():
+            self._end_if_whole(of)
         self._end_passes()
         self._release(None)
         if self.probe.in_step:
@@ -263,7 +326,8 @@ class Steps:
             return
         used = self._used()
         for batch in used:
-            self._epoch = batch.of.number
+            if self._is_main(batch.of):
+                self._epoch = batch.of.number
         self.probe.begin_step(self._epoch, start_ns=min([start_ns, *(batch.start_ns for batch in used)]))
 
     def _end(self) -> None:
@@ -278,13 +342,48 @@ class Steps:
         return self.pending
 
     def _commit(self) -> None:
-        self._release(self.pending[0] if self.pending else None)
         used = self._used()
+        if self.main is None and used:
+            self.main = used[0].of
+        self._release(used[0] if used else None)
         for batch in used:
             batch.of.trains = True
             self.probe.add_span("fetch", "data", batch.start_ns, batch.end_ns)
-            self.probe.add_samples(TRAIN, batch.digests, batch.ids)
+        if used:
+            self._on_main = any(self._is_main(batch.of) for batch in used)
+        for batch in used:
+            # one of another data set has ids of its own
+            if self._on_main and self.main is not None and in_one_whole(batch.of.base, self.main.base):
+                self._trained(batch)
+        for batch in self._early if self.main is not None else ():
+            self._evaluated(batch)
+        self._early = [] if self.main is not None else self._early
         self.pending = [batch for batch in self.pending if batch not in used]
+
+    def _trained(self, batch: Batch) -> None:
+        self.probe.add_samples(TRAIN, batch.digests, batch.ids)
+        self.probe.count("read_elements", batch.elements)
+        if batch.targets is not None and batch.ids is not None and self._targets < TARGETS:
+            self._targets += len(batch.targets)
+            self.probe.add_samples(TARGET, batch.targets, batch.ids)
+        if batch.worker is not None and batch.ids is None:
+            self.probe.series("batch_worker", [batch.worker])
+            self.probe.series("batch_rows", [len(batch.digests)])
+
+    def _evaluated(self, batch: Batch) -> None:
+        """A batch was evaluated: it was held out, unless it is of the data that are trained on, as for an accuracy on them,
+        or of a training that has gone over to other data."""
+        if self.main is None:
+            self._early.append(batch)
+            return
+        if self._is_main(batch.of) or batch.of.trains or not self._on_main:
+            return
+        if batch.of.loader not in self._held_out:
+            self._held_out.append(batch.of.loader)
+        at = self._held_out.index(batch.of.loader)
+        ids = batch.ids if in_one_whole(batch.of.base, self.main.base) else None
+        for name in HELD_OUT[at : at + 1]:
+            self.probe.add_seen(name, batch.of.number, batch.digests, ids)
 
     def _drop_evaluated(self) -> None:
         """Batches whose forward pass led to no backward pass were evaluated."""
@@ -293,35 +392,5 @@ class Steps:
             if not batch.forwarded:
                 kept.append(batch)
             else:
-                self.probe.add_seen(EVALUATED, batch.of.number, batch.digests, batch.ids)
+                self._evaluated(batch)
         self.pending[:] = kept
-
-
-def memory_of(data: Any, depth: int = 3) -> frozenset[int]:
-    """Where the tensors in some nested containers lie: the same for a view of one as for itself."""
-    found: set[int] = set()
-    _add_memory(data, depth, found)
-    return frozenset(found)
-
-
-def _add_memory(data: Any, depth: int, found: set[int]) -> None:
-    import torch
-
-    if isinstance(data, torch.Tensor):
-        try:
-            found.add(data.untyped_storage().data_ptr())
-        except (NotImplementedError, RuntimeError):  # sparse, or without storage of its own
-            return
-    elif depth and isinstance(data, Mapping):
-        for value in data.values():
-            _add_memory(value, depth - 1, found)
-    elif depth and isinstance(data, (list, tuple)) and len(data) <= 64:
-        for value in data:
-            _add_memory(value, depth - 1, found)
-
-
-def _digests(data: Any) -> list[int] | None:
-    try:
-        return digest_rows(samples_and_ids(data, None)[0])
-    except Exception:  # what a batch may be, nobody knows: then it is not counted
-        return None

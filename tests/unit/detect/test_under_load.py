@@ -36,7 +36,7 @@ FAULTS = {
     "straggler": lambda: paced([[1.0] * 20] * 3 + [[4.0] * 20], [[3.2] * 20] * 3 + [[0.2] * 20]),
     "utilisation": lambda: test_mfu_detectors.record(0.1),
 }
-NOT_BY_SPREAD = {"busy-not-useful", "checkpoint-interval", "page-cache", "wrong-stage"}
+NOT_BY_SPREAD = {"busy-not-useful", "checkpoint-interval", "page-cache", "worker-restarts", "wrong-stage"}
 """Tested with their own records."""
 
 
