@@ -221,6 +221,42 @@ OF_SCRIPTS: Mapping[str, EventTerm] = {
             ),
         ),
     ),
+    "evaluation_pass": EventTerm(
+        "a pass over data that a model evaluated came to its end",
+        (
+            Shape(
+                {
+                    "loader": Term(COUNT, "", "which stream of data"),
+                    "number": Term(COUNT, "", "of the pass"),
+                    "rows": Term(COUNT, "samples", "that this rank read"),
+                    "size": Term(COUNT, "samples", "of the data set; 0 where it cannot tell"),
+                    "seconds": Term(AMOUNT, "s", "from the first batch to the end"),
+                    "updates": Term(COUNT, "updates", "that were made before"),
+                },
+            ),
+        ),
+    ),
+    "reduced": EventTerm(
+        "a script reduces something over ranks while it evaluates",
+        (
+            Shape(
+                {
+                    "operation": Term(TEXT, "", "the collective"),
+                    "op": Term(TEXT, "", "SUM, AVG and so on"),
+                    "values": Term(TEXT, "", "that this rank gives, where they are few"),
+                    "elements": Term(COUNT, "elements", "that it gives"),
+                    "rows": Term(COUNT, "samples", "that it evaluated since the last update"),
+                    "updates": Term(COUNT, "updates", "that were made before"),
+                    "averaged": Term(FLAG, "", "whether the result is divided by the number of ranks"),
+                    "where": Term(TEXT, "file:line", "of the call"),
+                },
+            ),
+        ),
+    ),
+    "reduced_again": EventTerm(
+        "a sum over ranks was summed over ranks again, several times",
+        (Shape({"where": Term(TEXT, "file:line", "of the call")}),),
+    ),
     "plateau": EventTerm(
         "a scheduler that looks at a metric is stepped",
         (Shape({"metric": Term(WORD_OR_NUMBER, "", "what it is given"), "where": Term(TEXT, "file:line", "of the call")}),),

@@ -15,6 +15,7 @@ from .effects import Effects
 from .gathers import Gathers
 from .inputs import Inputs
 from .loaders import Loaders
+from .metrics import Metrics
 from .modes import Modes
 from .optimizers import Optimizers
 from .parameters import Parameters
@@ -65,6 +66,7 @@ class Attached:
         self.schedules = Schedules(probe)
         self.effects = Effects(probe)
         self.workers = Workers(probe)
+        self.metrics = Metrics(probe, lambda: self.steps.rows_evaluated, lambda: self.steps.updates)
         self.steps.after_backward = self._after_backward
         self.checkpoints = Checkpoints(probe, lambda: self.replicas.models, lambda: self.collectives.number)
         self.weighting = Weighting(probe)
@@ -98,6 +100,7 @@ class Attached:
             self.passes,
             self.optimizers,
             self.wrappers,
+            self.metrics,
             self.collectives,
             self.parameters,
             self.precision,

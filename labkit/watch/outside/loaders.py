@@ -94,7 +94,8 @@ class Loaders:
             stream.passes - 1,
             stream.size,
             base=stream.base,
-            batches=_batches(loader),
+            batches=_length(loader),
+            whole=_length(loader.dataset),
             dropped=lambda: alive() is None,
         )
         stream.is_free = lambda: begun.ended or alive() is None
@@ -107,10 +108,10 @@ class Loaders:
         self._steps.fetched(iterator._labkit_pass, data, ids, start, end, iterator.__dict__.get("_labkit_worker"))
 
 
-def _batches(loader: Any) -> int:
-    """Batches of one pass; 0 where the loader cannot tell."""
+def _length(of: Any) -> int:
+    """Of a loader or a data set; 0 where it cannot tell."""
     try:
-        return len(loader)
+        return len(of)
     except Exception:  # it has none, or cannot say: a data set of the script's own may answer as it likes
         return 0
 

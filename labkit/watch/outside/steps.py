@@ -15,6 +15,7 @@ from typing import Any
 from ...record.probe import Probe
 from .contents import contents_of, memory_of
 from .feeds import ON_DEVICE, fed_rows
+from .read_passes import Batch, Pass
 from .streams import in_one_whole
 
 _now = time.monotonic_ns
@@ -32,60 +33,6 @@ FED_STEPS = 64
 
 class EnoughSteps(SystemExit):
     """The script has made as many updates as were asked for, and ends here."""
-
-
-@dataclass(eq=False)
-class Pass:
-    """One pass over a loader: an epoch of its data.
-
-    Attributes:
-        loader: number of the loader, in the order of first use.
-        number: of the pass over this loader, from 0.
-        size: samples of the whole data set; None where it cannot tell.
-        base: what its indices are places in; see `streams`.
-        trains: whether a batch of it was followed by a backward pass.
-        batches: that a pass has; 0 where the loader cannot tell.
-        given: batches of it so far.
-        ended: whether the loader said that it has no more; a wrapper that reads ahead may still hold its last batches.
-        read: batches that were read since a model was called.
-        dropped: whether the script has let go of the iterator, and will read no more of this pass.
-    """
-
-    loader: int
-    number: int
-    size: int | None = None
-    base: tuple[Any, ...] = ()
-    trains: bool = False
-    batches: int = 0
-    given: int = 0
-    ended: bool = False
-    read: int = 0
-    first_read: int = 0
-    """Batches that were read before a model was called first."""
-    dropped: Callable[[], bool] = lambda: False
-
-
-@dataclass(eq=False)
-class Batch:
-    """A batch that was read, and is not known to be trained on yet.
-
-    Attributes:
-        memory: where its tensors lie, by which it is known again in what a model is called with.
-        worker: of the loader that made it; None without workers.
-        elements: of the part of it that is the samples.
-        targets: a hash of each sample's label; None where the batch has none.
-    """
-
-    of: Pass
-    digests: list[int]
-    ids: list[int] | None
-    start_ns: int
-    end_ns: int
-    memory: frozenset[int] = frozenset()
-    worker: int | None = None
-    elements: int = 0
-    targets: list[int] | None = None
-    forwarded: bool = False
 
 
 @dataclass(eq=False)
@@ -112,6 +59,7 @@ class Steps:
     _on_main: bool = True
     _fed_away: bool = False
     _targets: int = 0
+    _rows_evaluated: int = 0
     _early: list[Batch] = field(default_factory=list)
     _held_out: list[int] = field(default_factory=list)
     _released: bool = False
@@ -136,10 +84,12 @@ class Steps:
         self._read_since = True
         of.read += 1
         of.given += 1
+        of.begin_ns = of.begin_ns or start_ns
         found = contents_of(data)
         if found is None:
             return
         digests, elements, targets = found
+        of.rows += len(digests)
         fitting = ids if ids is not None and len(ids) == len(digests) else None
         self.pending.append(Batch(of, digests, fitting, start_ns, end_ns, memory_of(data), worker, elements, targets))
 
@@ -165,6 +115,7 @@ class Steps:
                 self._end()  # what comes next is of another epoch
             if not of.trains and all(batch.of is not of for batch in self.pending):
                 self.probe.event("epoch_end", epoch=of.number, of=EVALUATED, **({"loader": of.loader} if of.loader else {}))
+                self._tell_evaluated(of)
             elif self._is_main(of):
                 self.probe.event("epoch_end", epoch=of.number)
 
@@ -195,6 +146,18 @@ class Steps:
             digests, elements, self._fed_away = found
             self.probe.add_samples(FED, digests)
             self.probe.count("fed_elements", elements)
+
+    def _tell_evaluated(self, of: Pass) -> None:
+        """A pass has ended that was not trained on: its batches went through a model, or there were none."""
+        if of.evaluated or not (of.given or (self.main is not None and self._is_main(of))):
+            seconds = (_now() - of.begin_ns) / 1e9 if of.given else 0.0
+            told = {"loader": of.loader, "number": of.number, "rows": of.rows, "size": of.whole}
+            self.probe.event("evaluation_pass", seconds=seconds, updates=self.updates, **told)
+
+    @property
+    def rows_evaluated(self) -> int:
+        """Samples that were evaluated since the last update."""
+        return self._rows_evaluated + sum(len(batch.digests) for batch in self.pending if batch.forwarded)
 
     def _is_main(self, of: Pass) -> bool:
         """Whether a pass reads the data that is asked about."""
@@ -286,6 +249,7 @@ class Steps:
         self.probe.add_span("optimizer", "compute", start_ns, end_ns)
         self.probe.count("updates")
         self._updated, self._read_since = True, False
+        self._rows_evaluated = 0
         self.updates += 1
         if self.after_update is not None:
             self.after_update(optimizer, self.updates)
@@ -392,5 +356,7 @@ class Steps:
             if not batch.forwarded:
                 kept.append(batch)
             else:
+                batch.of.evaluated = True
+                self._rows_evaluated += len(batch.digests)
                 self._evaluated(batch)
         self.pending[:] = kept

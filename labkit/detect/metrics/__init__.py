@@ -1,0 +1,1 @@
+"""Metrics of an evaluation: whose samples they are of, and how often each counts."""
