@@ -149,7 +149,7 @@ class Shadow:
             patches.put(torch.nn.utils, name, getattr(torch.nn.utils.clip_grad, name))
         patches.wrap(grad_scaler.GradScaler, "unscale_", unscale)
         self._handles += [
-            register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer)),
+            register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: before(optimizer, args, kwargs)),
             register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer)),
         ]
 
@@ -245,7 +245,13 @@ class Shadow:
             if parameter.grad is not None and not parameter.grad.is_sparse
         }
 
-    def _before_step(self, optimizer: Any) -> None:
+    def _before_step(self, optimizer: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        # args begin with the optimizer itself; a closure makes its passes within the step
+        if len(args) > 1 or kwargs.get("closure") is not None:
+            return
+        self._end(optimizer)
+
+    def _end(self, optimizer: Any) -> None:
         look = self._looks.pop(optimizer, None)
         if look is None:
             return
@@ -254,6 +260,7 @@ class Shadow:
             self._write(optimizer, look)
 
     def _after_step(self, optimizer: Any) -> None:
+        self._end(optimizer)  # where it was given a closure
         self._unseen.discard(optimizer)
         done = self._updates[optimizer] = self._updates.get(optimizer, 0) + 1
         if is_looked_at(done + 1):
