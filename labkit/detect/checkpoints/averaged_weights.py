@@ -39,7 +39,10 @@ def detect(record: Record) -> Verdict:
             averages.setdefault(int(event.fields["number"]), []).append(event.fields)
     if not averages:
         return _answer("not_applicable", "no-average-seen")
-    verdicts = [_of(looks) for looks in averages.values()]
+    run = record.run
+    loads = [str(event.fields["where"]) for event in run.ranks[0].events if event.name == "torch_load"]
+    places = {"load": next(reversed(loads), "") or None, "loop": str(run.fact("loop_where", "")) or None}
+    verdicts = [_of(looks, places) for looks in averages.values()]
     for status in ("found", "inconclusive"):
         for verdict in verdicts:
             if verdict.status == status:
@@ -47,7 +50,7 @@ def detect(record: Record) -> Verdict:
     return verdicts[0]
 
 
-def _of(looks: list[Fields]) -> Verdict:
+def _of(looks: list[Fields], places: Mapping[str, str | None]) -> Verdict:
     first, last = looks[0], looks[-1]
     span = int(last["update"]) - int(first["update"])
     moved = sum(bool(one["moved"]) for one in looks)
@@ -64,13 +67,14 @@ def _of(looks: list[Fields]) -> Verdict:
             "pull": Quantity(100 * float(again["pull"]), "% of the way"),
             "lag": Quantity(float(again["lag"]), "updates"),
         }
-        return _answer("found", "average-starts-again", evidence | more, name=name, pull=float(again["pull"]))
+        pull = float(again["pull"])
+        return _answer("found", "average-starts-again", evidence | more, where=places["load"], name=name, pull=pull)
     if moved or len(looks) < LOOKS or span < SPAN or not all(one["weights_moved"] for one in looks[1:]):
         return _answer("clear", "averages-follow", evidence)
     if not int(last["called"]) and span >= LONGER:
-        return _answer("found", "average-misses-names", evidence, name=name, updates=span)
+        return _answer("found", "average-misses-names", evidence, where=places["loop"], name=name, updates=span)
     if last["evaluated"]:
-        return _answer("found", "average-never-updated", evidence, name=name, updates=span)
+        return _answer("found", "average-never-updated", evidence, where=places["loop"], name=name, updates=span)
     return _answer("inconclusive", "average-stands-still", evidence, name=name, updates=span)
 
 

@@ -162,6 +162,10 @@ _POSITIONS = {
         "no training went on from a checkpoint",
         "run the script under `labkit doctor` so that it resumes: let it find a checkpoint of an earlier run",
     ),
+    "no-loader-resumed": Reason(
+        "what is trained on comes from no DataLoader, so it is not known what was read",
+        "read the data through torch.utils.data.DataLoader, and resume once under `labkit doctor`",
+    ),
     "position-not-known": Reason(
         "what was read before the checkpoint was saved is not known",
         "compare the samples after the resume with those of the run that saved, or let one process save, load and go on",

@@ -12,7 +12,7 @@ import re
 from ...record.quantity import Quantity
 from ...record.schema import RankLog, Record, Run
 from ..verdict import Verdict, answering
-from .passes import Part, ends, parts, surplus
+from .passes import Part, ends, keys, parts, surplus
 from .resumed import Resumed, resumes
 
 NAME = "resume-position"
@@ -36,6 +36,8 @@ def detect(record: Record) -> Verdict:
     seen = [one for one in resumes(run) if one.goes_on]
     if not seen:
         return _answer("not_applicable", "no-resume-seen")
+    if not any(keys(step) for step in run.ranks[0].steps):
+        return _answer("not_applicable", "no-loader-resumed")
     verdicts = [verdict for one in seen for log in run.ranks for verdict in _of(run, log, one)]
     for status in ("found", "inconclusive", "clear"):
         for verdict in verdicts:

@@ -55,6 +55,8 @@ class ModuleLoad:
     before: dict[str, np.ndarray]
     after: dict[str, np.ndarray]
     missing: frozenset[str] = frozenset()
+    nothing: bool = False
+    """Whether no tensor of another fitted: it was given its own, or names that it has not."""
 
 
 @dataclass(eq=False)

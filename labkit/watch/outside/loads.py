@@ -172,7 +172,9 @@ class Loads:
             return
         missing, unexpected = list(getattr(given, "missing_keys", [])), list(getattr(given, "unexpected_keys", []))
         file = self._file_of(kept["marks"])
-        loaded = ModuleLoad(weakref.ref(module), file, where, kept["values"], _of_module(module), frozenset(missing))
+        nothing = kept["given"] in (kept["own"], len(unexpected))
+        now = _of_module(module)
+        loaded = ModuleLoad(weakref.ref(module), file, where, kept["values"], now, frozenset(missing), nothing)
         self.seen.modules.append(loaded)
         self.seen.generation += 1
         number = self._numbers.setdefault(module, len(self._numbers))

@@ -28,7 +28,7 @@ def of_weights(optimizer: Any, file: Loaded | None, loads: list[ModuleLoad], hel
     total = sum(p.numel() for p in parameters)
     loaded = considered = overwritten = 0
     missing = 0
-    for load in loads:
+    for load in [load for load in loads if not load.nothing]:
         module = load.module()
         for name, parameter in module.named_parameters() if module is not None else ():
             if id(parameter) not in held:
