@@ -20,6 +20,9 @@ OFTEN, SELDOM = 1.2, 0.5
 ENOUGH = 10
 """Updates before a scheduler is said to be left out."""
 
+ASTRAY = 2
+"""Calls of a scheduler that has been seen to move the rate of an optimizer that makes no update."""
+
 APART = 1e-4
 """Relative difference of a metric between ranks that is no rounding."""
 
@@ -42,6 +45,21 @@ def of_calls(run: Run, where: str | None, evidence: dict[str, Quantity], answer:
             return answer("found", reason, known, where=where, **told)
         if _too_early(run, end):
             return answer("found", "scheduler-before-optimizer", known, where=where, **told)
+    return None
+
+
+def of_astray(run: Run, rates: np.ndarray, evidence: dict[str, Quantity], answer: Answer) -> Verdict | None:
+    """Where a scheduler moves the rate of an optimizer that makes no update, and the one that makes them keeps its rate."""
+    if len(rates) < ENOUGH or np.ptp(rates):
+        return None
+    for event in run.ranks[0].events:
+        if event.name != "scheduler_astray" or int(event.fields["calls"]) < ASTRAY:
+            continue
+        first, last = float(event.fields["first"]), float(event.fields["last"])
+        if first != last:
+            told = {"scheduler": str(event.fields["scheduler"]), "first": first, "last": last, "rate": float(rates[0])}
+            where = str(event.fields["where"]) or None
+            return answer("found", "scheduler-of-another-optimizer", evidence, where=where, **told)
     return None
 
 

@@ -27,6 +27,11 @@ EXPLAINED = {
 }
 
 FIXES = {
+    "scheduler-of-another-optimizer": """\
+- schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+  optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
++ schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+""",
     "scheduler-before-optimizer": """\
   loss.backward()
 - schedule.step()

@@ -12,7 +12,7 @@ import numpy as np
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
-from .calls import of_calls, of_metric
+from .calls import of_astray, of_calls, of_metric
 
 NAME = "learning-rate-schedule"
 QUESTION = "Does the learning rate last as long as the run?"
@@ -58,6 +58,7 @@ def detect(record: Record) -> Verdict:
         return _answer("inconclusive", "too-few-learning-rates", evidence, updates=len(rates[0]))
     return (
         _of_ends(rates[0], where, evidence)
+        or of_astray(run, rates[0], evidence, _answer)
         or of_metric(run, where, evidence, _answer)
         or of_calls(run, where, evidence, _answer)
         or _answer("clear", "learning-rate-without-a-schedule" if where is None else "schedule-lasts", evidence)

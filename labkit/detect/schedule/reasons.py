@@ -58,6 +58,11 @@ REASONS = {
         "{scheduler} is made and never stepped in {updates:plural update/updates}: the learning rate follows no schedule",
         "call scheduler.step() after each optimizer.step(), or once an epoch where it is made for epochs",
     ),
+    "scheduler-of-another-optimizer": Reason(
+        "{scheduler} lowers or raises the learning rate of an optimizer that makes no update ({first:.2g} to {last:.2g}). "
+        "Another optimizer with the same parameters makes them, and keeps its rate of {rate:.2g}",
+        "make the scheduler after the optimizer that makes the updates, and give it that one",
+    ),
     "scheduler-not-stepped-so-far": Reason(
         "{scheduler} was not stepped in {updates:plural update/updates}; it may be later", "run it to its end"
     ),

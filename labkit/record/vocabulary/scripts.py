@@ -278,6 +278,20 @@ OF_SCRIPTS: Mapping[str, EventTerm] = {
             ),
         ),
     ),
+    "scheduler_astray": EventTerm(
+        "a learning-rate scheduler whose optimizer makes no update, while another one with the same parameters does",
+        (
+            Shape(
+                {
+                    "scheduler": Term(TEXT, "", "its class"),
+                    "where": Term(TEXT, "file:line", "where it was made"),
+                    "calls": Term(COUNT, "calls", "that stepped it"),
+                    "first": Term(WORD_OR_NUMBER, "", "learning rate that it was seen to set first"),
+                    "last": Term(WORD_OR_NUMBER, "", "learning rate that it was seen to set last"),
+                },
+            ),
+        ),
+    ),
     "update_effect": EventTerm(
         "what an optimizer's step did to a sample of its weights",
         (

@@ -25,6 +25,8 @@ class _Schedule:
     given: bool = False
     within: bool = False
     updates: int = 0
+    rates: tuple[float, float] | None = None
+    """First and last learning rate that it set, where only another optimizer with the same parameters makes updates."""
 
 
 class Schedules:
@@ -37,6 +39,7 @@ class Schedules:
         self._known: weakref.WeakKeyDictionary[Any, _Schedule] = weakref.WeakKeyDictionary()
         self._every: list[_Schedule] = []
         self._of_optimizer: weakref.WeakKeyDictionary[Any, list[_Schedule]] = weakref.WeakKeyDictionary()
+        self._updating: weakref.WeakSet[Any] = weakref.WeakSet()
         self.where = ""
 
     def attach(self, patches: Patches) -> None:
@@ -101,12 +104,29 @@ class Schedules:
         known.calls += 1
         known.given = known.given or given is not None
         known.before_update += not known.updates
+        if not known.updates and known.calls & (known.calls - 1) == 0:
+            self._look_past(scheduler, known)
         if known.kind == "ReduceLROnPlateau" and given is not None:
             self._probe.event("plateau", metric=float(given), where=where)
+
+    def _look_past(self, scheduler: Any, known: _Schedule) -> None:
+        """The scheduler's optimizer made no update so far. Does another one that has the same parameters, and no group of
+        them in common through which the learning rate would reach it?"""
+        own = getattr(scheduler, "optimizer", None)
+        if own is None or known.within:
+            return
+        held = {id(parameter) for group in own.param_groups for parameter in group["params"]}
+        groups = {id(group) for group in own.param_groups}
+        for other in self._updating:
+            same = any(id(parameter) in held for group in other.param_groups for parameter in group["params"])
+            if same and not any(id(group) in groups for group in other.param_groups):
+                rate = float(own.param_groups[0]["lr"])
+                known.rates = (known.rates[0] if known.rates else rate, rate)
 
     def updated(self, optimizer: Any) -> None:
         """An optimizer made a step: write which learning rate it used, and what the schedulers did since the last."""
         self._updates += 1
+        self._updating.add(optimizer)
         for known in self._of_optimizer.get(optimizer, ()):
             known.updates += 1
         if not self._probe.in_step:
@@ -124,6 +144,11 @@ class Schedules:
             cut: whether it was ended because it had made as many updates as were asked for.
         """
         for known in self._every:
+            if known.rates and not known.updates:
+                first, last = known.rates
+                self._probe.event(
+                    "scheduler_astray", scheduler=known.kind, where=known.where, calls=known.calls, first=first, last=last
+                )
             if known.within or not known.updates:
                 continue
             self._probe.event(

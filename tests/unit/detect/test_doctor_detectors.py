@@ -512,6 +512,24 @@ def test_learning_rates_that_differ_between_ranks_and_none_at_all():
     assert said("learning-rate-schedule", [(rates(*[0.1] * 9), [])]) == ("clear", "learning-rate-without-a-schedule")
 
 
+def astray(first, last, calls=8):
+    fields = {"scheduler": "StepLR", "where": "a.py:4", "calls": calls, "first": first, "last": last}
+    return [*SCHEDULER, Event("scheduler_astray", 1, 0, fields)]
+
+
+@pytest.mark.parametrize(
+    ("used", "events", "expected"),
+    [
+        ([0.1] * 20, astray(0.1, 0.01), ("found", "scheduler-of-another-optimizer")),
+        ([0.1] * 20, astray(0.1, 0.1), ("clear", "schedule-lasts")),
+        ([0.1] * 10 + [0.05] * 10, astray(0.1, 0.05), ("clear", "schedule-lasts")),  # copied to the one that makes updates
+        ([0.1] * 6, astray(0.1, 0.01), ("clear", "schedule-lasts")),
+    ],
+)
+def test_a_scheduler_of_another_optimizer(used, events, expected):
+    assert said("learning-rate-schedule", [(rates(*used, calls=1), events)]) == expected
+
+
 # old-gradients
 
 
