@@ -37,6 +37,32 @@ def _train_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple([step for step in steps if not step.digests or "train" in step.digests])
 
 
+def steps_together(run: Run) -> list[tuple[Step, ...]]:
+    """By rank: the steps of training that all ranks take together, as many on each, in order.
+
+    In a script that the doctor watched a rank may have trained something by itself before. Its numbers are ahead of the
+    others' then: only steps with communication are taken, which are those of all ranks.
+    """
+    return once(run, "steps_together", lambda: _steps_together(run))
+
+
+def _steps_together(run: Run) -> list[tuple[Step, ...]]:
+    of_ranks = [train_steps(log) for log in run.ranks]
+    if run.fact("watched_by") == "doctor" and not _overlap(of_ranks):
+        of_ranks = [tuple(step for step in steps if any(s.lane == "comm" for s in step.spans)) for steps in of_ranks]
+        of_ranks = of_ranks if _overlap(of_ranks) else [() for _ in of_ranks]
+    fewest = min(map(len, of_ranks), default=0)
+    return [steps[:fewest] for steps in of_ranks]
+
+
+def _overlap(of_ranks: Sequence[Sequence[Step]]) -> bool:
+    """Whether most steps of one number are under way on all ranks at one time."""
+    at_once = [
+        max(step.start_ns for step in steps) < min(step.end_ns for step in steps) for steps in zip(*of_ranks, strict=False)
+    ]
+    return not at_once or sum(at_once) > len(at_once) / 2
+
+
 def union_ns(spans: Iterable[Span]) -> int:
     """Length of the union of intervals: spans that queue or overlap are not counted twice."""
     intervals = [(span.start_ns, span.end_ns) for span in spans]

@@ -12,6 +12,7 @@ from typing import Literal
 
 from ...record.schema import Run
 from .measures import Held, Made, made, names
+from .own_models import FEW, own_models
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,6 @@ class Difference:
         others = [one for one in self.compared if one.model != self.first.model]
         return bool(others) and (any(one.wrapped for one in others) or not any(one.apart for one in others))
 
-
-FEW = 64
-"""Numbers that a step exchanges at most for what it prints: a loss, a count of right answers."""
-
 Told = tuple[Literal["found", "inconclusive"], str]
 
 
@@ -184,13 +181,13 @@ def explained(seen: Difference) -> Told:
         return "found", "some-gradients-not-reduced"
     if seen.gradients_equal and not seen.from_the_start:
         return "found", "weights-drift-with-equal-gradients"
-    if seen.exchanged or seen.reduced_at_times:
+    if (seen.exchanged or seen.reduced_at_times) and not own_models(seen.run):
         return "inconclusive", "weights-differ-and-ranks-talk"
     return _alone(seen)
 
 
 def _alone(seen: Difference) -> Told:
-    if seen.own_settings:
+    if seen.own_settings or own_models(seen.run):
         return "inconclusive", "ranks-train-models-of-their-own"
     return "found", "ddp-bypassed" if seen.run.fact("ddp_world_size") is not None else "nothing-is-reduced"
 

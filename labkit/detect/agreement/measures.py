@@ -146,9 +146,13 @@ def differing(each: list[list[str]]) -> list[int] | None:
 
 
 def held(run: Run) -> list[Held]:
-    """What was looked at on every rank, model by model, in the order of updates."""
+    """What was looked at on every rank, model by model, in the order of updates.
+
+    A model that is wrapped on one rank and bare on another is not the same one: a rank may train another beside it.
+    """
     logs = [dict(_looks(log)) for log in run.ranks]
     common = set(logs[0]).intersection(*logs[1:]) if logs else set()
+    common = {key for key in common if len({bool(log[key].get("wrapped")) for log in logs}) == 1}
     return [Held(model, update, tuple(log[model, update, n] for log in logs), n) for model, update, n in sorted(common)]
 
 

@@ -37,10 +37,6 @@ REASONS = {
         "ranks hold weights that differ by rounding from update {update} on: each sums the gradients in an order of its own",
         "let one all_reduce sum the gradients, so that all ranks get the same bits; else the ranks drift apart slowly",
     ),
-    "ranks-train-models-of-their-own": Reason(
-        "each rank trains a model of its own, with settings of its own, and nothing is exchanged while they train",
-        "nothing, if ranks are to try different settings; else wrap the model in DistributedDataParallel",
-    ),
     "weights-differ-by-choice": Reason(
         "ranks hold different weights after update {update} ({names}), and the script told DDP to leave parameters out, or "
         "how to reduce gradients",
@@ -130,6 +126,11 @@ REASONS = {
         "forward pass goes around DDP (model.module(x), or the module that was wrapped)",
         "call the wrapped model: out = model(x) with model = DistributedDataParallel(module). Use model.module for saving "
         "only",
+    ),
+    "ranks-train-models-of-their-own": Reason(
+        "each of {ranks} ranks trains a model of its own: weights or settings differ from the start, and hardly anything is "
+        "exchanged. In an ensemble, or a search over settings, that is right",
+        "if one model is meant, wrap it in DistributedDataParallel, and give the DataLoader a DistributedSampler",
     ),
     "nothing-is-reduced": Reason(
         "nothing is exchanged between the {ranks} ranks while they train, and their weights differ: each trains a model of "

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...record.once import once
 from ...record.schema import RankLog, Run, Span, Step
-from ..runs import train_steps
+from ..runs import steps_together
 
 Interval = tuple[int, int]
 
@@ -155,7 +155,7 @@ def training_steps(run: Run) -> list[tuple[Step, ...]]:
 
 
 def _steps(run: Run) -> Iterator[tuple[Step, ...]]:
-    return zip(*map(train_steps, run.ranks), strict=False)
+    return zip(*steps_together(run), strict=True)
 
 
 def warm_up(run: Run) -> int:

@@ -35,6 +35,9 @@ def detect(record: Record) -> Verdict:
     }
     if done.passes < 2:
         return _answer("not_applicable", "nothing-is-accumulated", evidence)
+    cleared = sum(step.counts.get("backward_cleared", 0) for step in run.ranks[0].steps)
+    if 2 * cleared > sum(step.counts.get("updates", 0) for step in run.ranks[0].steps):
+        return _answer("not_applicable", "passes-are-cleared-between", evidence)
     if done.reduced == 0:
         return _answer("clear", "no-micro-batch-reduces", evidence)
     if done.reduced <= 1:

@@ -156,6 +156,10 @@ REASONS = {
         "leave the last micro-batch of each step outside of `with ddp.no_sync():`, and put the others in, forward and "
         "backward; the last batches of an epoch too",
     ),
+    "passes-are-cleared-between": Reason(
+        "gradients are cleared between the backward passes of a step: nothing is accumulated",
+        "a pass that no update uses, as an attack on the inputs, needs no reduction: run it in model.no_sync()",
+    ),
     "nothing-is-accumulated": Reason("a step has one backward pass: nothing is accumulated"),
     "no-micro-batch-reduces": Reason("no micro-batch reduces its gradients: see misplaced-no-sync"),
     "no-sync-around-the-wrong-part": Reason("no_sync is there, but around the wrong part: misplaced-no-sync says where"),

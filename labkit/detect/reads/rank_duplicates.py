@@ -13,6 +13,7 @@ from functools import cached_property
 
 from ...record.quantity import Quantity
 from ...record.schema import RankLog, Record, Run
+from ..agreement.own_models import own_models
 from ..catalogue import said
 from ..explanations import (
     COINCIDENCE,
@@ -88,6 +89,8 @@ def _judge(run: Run) -> Verdict:
     if read[0].world_size == 1:
         return _answer("not_applicable", "all-ranks-share-one-share")
     judged = judge_each(run, _OfRun(run).judge)
+    if own_models(run) and any(one.verdict.status == "found" for one in judged):
+        return _answer("inconclusive", "each-rank-trains-on-all")
     return _of_later_passes(judged) or _of_many_short(judged) or over_epochs(judged)
 
 

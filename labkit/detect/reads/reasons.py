@@ -191,6 +191,10 @@ RANK_DUPLICATES = {
         "ranks read each other's samples no more often than they would by drawing with replacement",
         "draw without replacement for one epoch, and judge the whole of it",
     ),
+    "each-rank-trains-on-all": Reason(
+        "each rank reads all of the data, and trains a model of its own: an ensemble does so",
+        "if one model is meant, give the DataLoader a DistributedSampler, and wrap the model in DistributedDataParallel",
+    ),
     "list-may-repeat-samples": Reason(
         "some samples are read several times, by one rank as often as by several: that is what a list looks like that "
         "holds them several times (oversampling) and is shared out",

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
+from ..agreement.own_models import own_models
 from ..verdict import Verdict, answering
 from .calls import of_astray, of_calls, of_metric
 
@@ -50,6 +51,8 @@ def detect(record: Record) -> Verdict:
         at = int(np.argmax(rates[0] < 0))
         return _answer("found", "learning-rate-negative", evidence, where=where, update=at, rate=least)
     if len({len(of_rank) for of_rank in rates}) == 1 and not all((of_rank == rates[0]).all() for of_rank in rates):
+        if own_models(run):
+            return _answer("inconclusive", "learning-rates-of-models-apart", evidence)
         at = int(np.argmax(np.any([of_rank != rates[0] for of_rank in rates], axis=0)))
         if at == 0 and _trains_alone(run):
             return _answer("inconclusive", "each-rank-tries-its-own-rate", evidence)

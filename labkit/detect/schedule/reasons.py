@@ -21,6 +21,10 @@ REASONS = {
         "ranks use different learning rates, first at update {update}: their weights part",
         "step the scheduler on every rank alike; a scheduler that looks at a metric needs the same value on all ranks",
     ),
+    "learning-rates-of-models-apart": Reason(
+        "ranks use different learning rates, and each trains a model of its own: a search over settings does so",
+        "if one model is meant, give the optimizer the same learning rate on every rank",
+    ),
     "too-few-learning-rates": Reason("{updates:plural update/updates} cannot show a schedule", "run 20 updates or more"),
     "schedule-ends-early": Reason(
         "the learning rate is 0 for the last {share:.0%} of {updates:plural update/updates}: the scheduler is stepped "

@@ -19,7 +19,7 @@ from ...record.quantity import Quantity
 from ...record.roles import Role
 from ...record.schema import Record, Run, Step
 from ...theory.delay import MAX_DELAY, stability_limit, staleness_sum
-from ..runs import train_steps, union_ns, weights_equal, weights_gap
+from ..runs import steps_together, union_ns, weights_equal, weights_gap
 from ..spread import Slow
 
 """Roles that begin like this are runs of the very same program with the very same settings."""
@@ -254,16 +254,16 @@ def pace(run: Run) -> Pace | None:
     if run.world_size < 2:
         return None
     own, waits = [], []
-    for steps in map(train_steps, run.ranks):
+    together = steps_together(run)
+    for steps in together:
         comm = np.array([union_ns(span for span in step.spans if span.lane == "comm") for step in steps]) / 1e9
         lengths = np.array([step.end_ns - step.start_ns for step in steps]) / 1e9
         if not len(lengths) or not comm.any():
             return None
         own.append(np.maximum(lengths - comm, 1e-9))
         waits.append(comm)
-    fewest = min(map(len, own))
-    numbers = np.array([step.step for step in train_steps(run.ranks[0])[:fewest]])
-    return Pace(numbers, *(np.stack([of[:fewest] for of in each], axis=1) for each in (own, waits)))
+    numbers = np.array([step.step for step in together[0]])
+    return Pace(numbers, *(np.stack(each, axis=1) for each in (own, waits)))
 
 
 def staleness_measures(record: Record) -> dict[str, Quantity]:

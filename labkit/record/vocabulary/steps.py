@@ -16,6 +16,7 @@ _PASSES = {
     "backward_calls": Term(COUNT, "calls", "of backward by the script"),
     "backward_onto_used": Term(COUNT, "updates", "updates on top of gradients that the update before had used"),
     "backward_onto_last_epoch": Term(COUNT, "passes", "backward passes that add to gradients left of the epoch before"),
+    "backward_cleared": Term(COUNT, "passes", "other backward passes whose gradients were cleared before any update"),
     "backward_unused": Term(
         COUNT, "passes", "last backward passes of an epoch whose gradients were cleared before any update"
     ),

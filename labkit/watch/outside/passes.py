@@ -119,8 +119,8 @@ class Passes:
             self._onto_used = filled
         elif not filled:
             self._onto_used = False  # cleared since, by a script that makes a pass for another end in between
-            if self._since_update and self._steps.new_epoch:
-                self._steps.backward_unused(self._since_update)
+            if self._since_update:
+                self._steps.backward_unused(self._since_update, at_end=self._steps.new_epoch)
             self._since_update = 0
         elif self._since_update and self._steps.new_epoch:
             self._steps.backward_onto(last_epoch=True)

@@ -236,10 +236,14 @@ class Steps:
             self.probe.count("backward_onto_used", int(used))
             self.probe.count("backward_onto_last_epoch", int(last_epoch))
 
-    def backward_unused(self, passes: int) -> None:
-        """The gradients of so many backward passes were cleared, and no update used them."""
+    def backward_unused(self, passes: int, *, at_end: bool) -> None:
+        """The gradients of so many backward passes were cleared, and no update used them.
+
+        Args:
+            at_end: whether they are the last of an epoch.
+        """
         if self.probe.in_step:
-            self.probe.count("backward_unused", passes)
+            self.probe.count("backward_unused" if at_end else "backward_cleared", passes)
 
     def stepped(self, optimizer: Any, start_ns: int, end_ns: int) -> None:
         """An optimizer's step is over."""
