@@ -158,6 +158,7 @@ class Difference:
         others = [one for one in self.compared if one.model != self.first.model]
         return bool(others) and (any(one.wrapped for one in others) or not any(one.apart for one in others))
 
+
 Told = tuple[Literal["found", "inconclusive"], str]
 
 
