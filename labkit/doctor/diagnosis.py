@@ -31,9 +31,10 @@ from ..watch.machine import device_name
 from . import launch as launching
 from .checklist import ORDER, checklist, counted
 from .excerpts import Excerpt, excerpt
+from .gather import gathered
 from .launch import Ended, Launch, RankEnd, threads_of_a_rank
 from .rank import end_of, hide_own_frames, show, watched
-from .source import is_distributed
+from .source import is_distributed, starts_ranks
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +45,7 @@ class Diagnosis:
         command: the script and its arguments.
         ended: how its ranks ended.
         reading: its record, asked; None where the script left none, being no training.
-        ranks_by: "given" or "source": who said how many ranks.
+        ranks_by: "given" or "source": who said how many ranks; "script" where it starts them itself.
         root: the folder that the script was started from; places are relative to it.
     """
 
@@ -174,13 +175,21 @@ def examine(
     folder = new_folder(record, f"doctor-{Path(command[0]).stem}")
     own = folder / str(Role.VARIANT)
     own.mkdir(parents=True, exist_ok=True)
-    by = "given" if ranks is not None else "source"
-    if ranks is None:
-        ranks = 2 if not is_module and is_distributed(Path(command[0])) else 1
+    ranks, by = _ranks(command, is_module, ranks)
     load = LoadWatch()
     ended = launching.run(Launch(command, is_module, ranks, steps, own, deadline_s, still_s), start)
-    seen = load.ended(wanted=ranks * threads_of_a_rank(ranks))
+    ended = gathered(own, ended)
+    seen = load.ended(wanted=len(ended.ranks) * threads_of_a_rank(len(ended.ranks)))
     return Diagnosis(tuple(command), ended, kept(folder, Path(command[0]).name, ended, seen), by)
+
+
+def _ranks(command: Sequence[str], is_module: bool, ranks: int | None) -> tuple[int, str]:
+    """(how many ranks are started, who says so). A script that starts its ranks by itself is started once."""
+    if not is_module and starts_ranks(Path(command[0])):
+        return 1, "script"
+    if ranks is not None:
+        return ranks, "given"
+    return 2 if not is_module and is_distributed(Path(command[0])) else 1, "source"
 
 
 OTHERS_S = 30.0

@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import psutil
 
 from ..ranks.backend import usable_cores
+from . import children, stands
 from . import rank as rank_main
-from . import stands
 from .rank import LEAVING_FILE, STACK_FILE
 
 STILL_S = 90.0
@@ -241,7 +241,10 @@ class _Watched:
     def _see_progress(self, now: float) -> None:
         sizes = tuple(
             path.stat().st_size if path.exists() else 0
-            for path in (self.launch.folder / f"rank-{rank:05d}.jsonl" for rank in range(len(self.started)))
+            for path in (
+                *(self.launch.folder / f"rank-{rank:05d}.jsonl" for rank in range(len(self.started))),
+                *(path.with_suffix(".jsonl") for path in sorted(children.stacks(self.launch.folder))),
+            )
         )
         if sizes != self._sizes:
             self._steps_seen = self._steps_seen or any(sizes)
@@ -290,6 +293,7 @@ class _Watched:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.started[rank].pid, signal.SIGUSR1)
         if left:
+            children.ask_where_they_stand(self.launch.folder)
             time.sleep(_STACK_WAIT_S)
         for rank in left:
             _end(self.started[rank])
@@ -311,11 +315,18 @@ class _Watched:
 
 
 def _cpu_s(pid: int) -> float:
+    """Seconds of processor time of a process and of those that it started: it may wait for ranks of its own."""
     try:
-        times = psutil.Process(pid).cpu_times()
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
     except psutil.Error:
         return 0.0
-    return times.user + times.system
+    seconds = 0.0
+    for one in family:
+        with contextlib.suppress(psutil.Error):
+            times = one.cpu_times()
+            seconds += times.user + times.system
+    return seconds
 
 
 def _end(process: Process) -> None:

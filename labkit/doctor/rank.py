@@ -22,6 +22,7 @@ from ..record.probe import Probe
 from ..watch.outside.attach import Attached
 from ..watch.outside.patches import is_own
 from ..watch.outside.steps import EnoughSteps
+from .children import watch_children, watch_no_more
 
 PATIENCE_S = 10.0
 """How long a process may take to end once its script has: torn down process groups hang now and then."""
@@ -94,6 +95,7 @@ def watched(folder: Path, command: list[str], *, steps: int | None, module: bool
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
     probe = Probe(folder / f"rank-{rank:05d}.jsonl", device="cpu", backend="none")
     attached = Attached(probe, steps, (folder / LEAVING_FILE.format(rank=rank)).touch)
+    watch_children(folder, steps, attached)
     end, code = "finished", 0
     try:
         _run(command, module)
@@ -107,6 +109,7 @@ def watched(folder: Path, command: list[str], *, steps: int | None, module: bool
             attached.raised(error)
         raise
     finally:
+        watch_no_more()
         with contextlib.suppress(Exception):
             attached.close(finished=end in ("finished", "enough"))
         with contextlib.suppress(OSError):  # the disk is full, or the folder gone: not the script's fault

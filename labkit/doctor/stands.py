@@ -111,7 +111,7 @@ def standing(dump: str) -> tuple[list[str], str]:
     """(functions, file:line) of the main thread: what the script called there and its own function, the innermost first, and
     the script's line."""
     blocks = re.split(r"(?m)^(?=Current thread |Thread 0x)", dump)
-    main = next((block for block in blocks if "doctor/rank.py" in block), "")
+    main = next((block for block in blocks if "doctor/rank.py" in block), blocks[-1])  # a rank of the script's own: the last
     frames = [match for line in main.splitlines() if (match := _FRAME.match(line))]
     own = next((at for at, frame in enumerate(frames) if _is_script(frame["file"])), None)
     if own is None:

@@ -134,6 +134,12 @@ class Probe:
         self._head = msgspec.structs.replace(self._head, device=device, backend=backend, threads=threads)
         _check_head(self._head)
 
+    def is_rank(self, rank: int, world_size: int) -> None:
+        """State which rank this process is, where that is known only now. Once steps have begun nothing changes."""
+        if not self._head_written:
+            self._head = msgspec.structs.replace(self._head, rank=rank, world_size=world_size)
+            _check_head(self._head)
+
     def resume_at(self, step: int) -> None:
         """Number the next step `step`: a run that goes on from a checkpoint counts on, so that a record shows what it
         repeats."""

@@ -178,12 +178,8 @@ class Attached:
         """The script raised: note where, and whether it waited for other ranks there. *Called* before `close`."""
         self.patches.noting(ends.note)(self.probe, error, last_calls(self.probe.path.with_suffix(LAST_CALL)))
 
-    def close(self, finished: bool) -> None:
-        """Put back what was replaced, and end the record.
-
-        Args:
-            finished: whether the script came to its end, or to the end that was asked for.
-        """
+    def abandon(self) -> None:
+        """Put back what was replaced, and write nothing: for a process that was forked off a watched one."""
         self.optimizers.detach()
         self.shadow.detach()
         self.works.detach()
@@ -191,6 +187,14 @@ class Attached:
         self.effects.detach()
         self.patches.noting(self.checkpoints.close)()
         self.patches.undo()
+
+    def close(self, finished: bool) -> None:
+        """Put back what was replaced, and end the record.
+
+        Args:
+            finished: whether the script came to its end, or to the end that was asked for.
+        """
+        self.abandon()
         for fault in self.patches.faults:
             print("labkit doctor:", fault, file=sys.stderr)
         with contextlib.suppress(Exception):  # what is said last must not keep the record from its end

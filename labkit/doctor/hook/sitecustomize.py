@@ -1,0 +1,68 @@
+"""Found by each Python interpreter that a watched script starts: it arms the watch, and is out of the way again.
+
+Imported by `site`, before anything else. It loads nothing but what is there already, and raises nothing.
+"""
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _arm():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
+    if root not in sys.path:
+        sys.path.append(root)
+
+    class Finder:
+        """Wraps the one module whose function says that a process is a rank."""
+
+        NAME = "torch.distributed.distributed_c10d"
+
+        def find_spec(self, name, path=None, target=None):
+            if name != self.NAME:
+                return None
+            sys.meta_path.remove(self)
+            from importlib.util import find_spec
+
+            spec = find_spec(name)
+            if spec is None or spec.loader is None:
+                return None
+            load = spec.loader.exec_module
+
+            def exec_module(module):
+                load(module)
+                from labkit.doctor import children
+
+                children.arm(module)
+
+            spec.loader.exec_module = exec_module
+            return spec
+
+    loaded = sys.modules.get(Finder.NAME)
+    if loaded is None:
+        sys.meta_path.insert(0, Finder())
+        return
+    from labkit.doctor import children  # the other sitecustomize has loaded torch
+
+    children.arm(loaded)
+
+
+def _pass_on():
+    """Load the sitecustomize that this one hides, if there is one."""
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != _HERE]
+    sys.modules.pop("sitecustomize", None)
+    try:
+        __import__("sitecustomize")
+    except ImportError:
+        if _this is not None:
+            sys.modules["sitecustomize"] = _this
+
+
+_this = sys.modules.get("sitecustomize")
+_pass_on()
+if os.environ.get("LABKIT_DOCTOR_CHILDREN") and sys.version_info >= (3, 11):
+    try:
+        _arm()
+    except Exception as error:
+        sys.stderr.write(f"labkit doctor: a process is not watched: {error!r}\n")
