@@ -115,7 +115,8 @@ def _joined() -> None:
 
     rank, world_size = dist.get_rank(), dist.get_world_size()
     if _own.attached is not None:
-        _own.attached.probe.is_rank(rank, world_size)
+        with contextlib.suppress(RuntimeError):  # one that has trained already stays what it was
+            _own.attached.probe.runs_on(rank=rank, world_size=world_size)
         return
     folder = os.environ.get(FOLDER)
     if not folder or not Path(folder).is_dir():

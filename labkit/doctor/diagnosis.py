@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import xxhash
 
 from .. import __version__
 from ..detect import is_timed
@@ -25,15 +23,16 @@ from ..reading import Reading, reading_of
 from ..record.load import Load
 from ..record.roles import Role
 from ..record.schema import Origin, Provenance, Record
-from ..record.store import new_folder, read_record, read_run, runs_folder, write_record
+from ..record.store import new_folder, read_record, read_run, write_record
 from ..showing import as_html
 from ..watch.machine import device_name
 from . import launch as launching
+from . import outer
 from .checklist import ORDER, checklist, counted
 from .excerpts import Excerpt, excerpt
 from .gather import gathered
-from .launch import Ended, Launch, RankEnd, threads_of_a_rank
-from .rank import end_of, hide_own_frames, show, watched
+from .launch import Ended, Launch, threads_of_a_rank
+from .rank import hide_own_frames, show, watched
 from .source import is_distributed, starts_ranks
 
 
@@ -192,10 +191,6 @@ def _ranks(command: Sequence[str], is_module: bool, ranks: int | None) -> tuple[
     return 2 if not is_module and is_distributed(Path(command[0])) else 1, "source"
 
 
-OTHERS_S = 30.0
-"""How long rank 0 waits for the ends of the others' scripts, under an outer launcher."""
-
-
 def examine_here(
     command: Sequence[str], place: Place, *, is_module: bool = False, steps: int | None = None, record: Path | None = None
 ) -> Diagnosis | None:
@@ -210,33 +205,23 @@ def examine_here(
         As `examine`; and on each rank but 0 what its script raises.
     """
     _check(command, is_module, None, steps)
-    folder = record if record is not None else runs_folder() / f"doctor-{Path(command[0]).stem}-{_name_of_launch()}"
+    folder = record if record is not None else outer.folder_of_launch(Path(command[0]).stem)
     own = folder / str(Role.VARIANT)
     own.mkdir(parents=True, exist_ok=True)
     begin, load = time.monotonic(), LoadWatch()
-    try:
-        watched(own, list(command), steps=steps, module=is_module)
-    except Exception as error:
+    with outer.in_order(restored=False) as told:
+        try:
+            watched(own, list(command), steps=steps, module=is_module)
+        except Exception as error:
+            if place.rank:
+                hide_own_frames()
+                raise
+            show(error)  # and go on: what was seen until then is worth saying
         if place.rank:
-            hide_own_frames()
-            raise
-        show(error)  # and go on: what was seen until then is worth saying
-    if place.rank:
-        return None
-    until = time.monotonic() + OTHERS_S
-    ranks = range(place.world_size)
-    while time.monotonic() < until and any(end_of(own, rank) is None for rank in ranks):
-        time.sleep(0.05)
-    ends = [end_of(own, rank) or ("still", 1) for rank in ranks]
-    ended = Ended([RankEnd(rank, *end) for rank, end in enumerate(ends)], time.monotonic() - begin)
-    seen = load.ended(wanted=place.world_size * threads_of_a_rank(place.world_size))
-    return Diagnosis(tuple(command), ended, kept(folder, Path(command[0]).name, ended, seen))
-
-
-def _name_of_launch() -> str:
-    """What all ranks of one launch know of it, and those of another do not."""
-    known = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID")]
-    return f"{xxhash.xxh3_64_hexdigest('|'.join(known).encode())}-{os.getppid()}"
+            return None
+        ended = outer.ended(own, place.world_size, begin, told)
+        seen = load.ended(wanted=place.world_size * threads_of_a_rank(place.world_size))
+        return Diagnosis(tuple(command), ended, kept(folder, Path(command[0]).name, ended, seen))
 
 
 def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: int | None) -> None:

@@ -113,10 +113,15 @@ def watched(folder: Path, command: list[str], *, steps: int | None, module: bool
         with contextlib.suppress(Exception):
             attached.close(finished=end in ("finished", "enough"))
         with contextlib.suppress(OSError):  # the disk is full, or the folder gone: not the script's fault
-            aside = folder / f"{END_FILE.format(rank=rank)}.part"
-            aside.write_text(f"{end}\n{code}")
-            aside.replace(folder / END_FILE.format(rank=rank))
+            note_end(folder, rank, end, code)
     return code
+
+
+def note_end(folder: Path, rank: int, end: str, code: int) -> None:
+    """Say how a rank's script ended."""
+    aside = folder / f"{END_FILE.format(rank=rank)}.part"
+    aside.write_text(f"{end}\n{code}")
+    aside.replace(folder / END_FILE.format(rank=rank))
 
 
 def end_of(folder: Path, rank: int) -> tuple[str, int] | None:

@@ -127,18 +127,12 @@ class Probe:
             raise RuntimeError(f"declare({', '.join(facts)}) came after the first step; call it before")
         self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **_plain("declare", facts)})
 
-    def runs_on(self, *, device: str, backend: str, threads: int) -> None:
-        """State where the program runs, as in `Head`, where that is known only now. Before the first step."""
+    def runs_on(self, **known: str | int) -> None:
+        """State device, backend, threads, rank or world_size of `Head`, where known only now. Before the first step."""
         if self._head_written:
             raise RuntimeError("runs_on() came after the first step; call it before")
-        self._head = msgspec.structs.replace(self._head, device=device, backend=backend, threads=threads)
+        self._head = msgspec.structs.replace(self._head, **known)
         _check_head(self._head)
-
-    def is_rank(self, rank: int, world_size: int) -> None:
-        """State which rank this process is, where that is known only now. Once steps have begun nothing changes."""
-        if not self._head_written:
-            self._head = msgspec.structs.replace(self._head, rank=rank, world_size=world_size)
-            _check_head(self._head)
 
     def resume_at(self, step: int) -> None:
         """Number the next step `step`: a run that goes on from a checkpoint counts on, so that a record shows what it

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
+from scripts_of import skip_without
 
 import labkit.doctor
 from labkit.errors import UsageError
 
+ROOT = Path(__file__).parents[2]
+SCRIPTS = Path(__file__).parent / "scripts"
 pytestmark = pytest.mark.timeout(120)
 
 
@@ -66,8 +76,96 @@ def test_a_watch_within_a_watch_is_refused(tmp_path):
         pass
 
 
-def test_under_torchrun_the_command_is_named(tmp_path, monkeypatch):
-    for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "2"), ("LOCAL_WORLD_SIZE", "2")):
-        monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match="-m labkit doctor"), labkit.doctor.watch(record=tmp_path / "a"):
-        pass
+# Several ranks, under a launcher
+
+
+def torchrun(*command, **environment):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    variables = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.run(
+        [*launcher, *map(str, command)], capture_output=True, text=True, env=variables, cwd=SCRIPTS, timeout=110
+    )
+
+
+@pytest.mark.ranks
+def test_under_a_launcher_each_rank_is_watched_and_rank_0_asks(folder):
+    ran = torchrun("watched_block.py", folder, "ends")
+    said = sorted((json.loads(line) for line in ran.stdout.splitlines()), key=lambda one: one["rank"])
+    assert ran.returncode == 0
+    assert said == [{"rank": 0, "found": ["ranks-identical"]}, {"rank": 1, "found": None}]
+
+
+@pytest.mark.ranks
+def test_a_rank_that_raises_under_a_launcher_does_not_take_the_report_with_it(tmp_path):
+    report = tmp_path / "report.json"
+    ran = torchrun("-m", "labkit", "doctor", "--json", report, "rank_raises.py", LABKIT_CACHE=str(tmp_path))
+    assert ran.returncode != 0 and "RuntimeError: mine" in ran.stderr
+    said = json.loads(report.read_text())
+    assert said["trained"] and said["ranks"][1] == {"rank": 1, "end": "raised RuntimeError", "code": 1}
+
+
+# Callbacks
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, at):
+        row = torch.randn(8, generator=torch.Generator().manual_seed(at))
+        return {"x": row, "labels": row.sum()}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+
+    def forward(self, x, labels):
+        return {"loss": (self.layer(x)[:, 0] - labels).square().mean()}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_trainer_of_transformers_is_watched_by_a_callback(folder, capsys):
+    skip_without("transformers")
+    from transformers import Trainer, TrainingArguments
+
+    how = dict(num_train_epochs=2, per_device_train_batch_size=4, report_to=[], use_cpu=True, disable_tqdm=True)
+    arguments = TrainingArguments(output_dir=str(folder.parent / "out"), save_strategy="no", **how)
+    doctor = labkit.doctor.for_trainer(record=folder)
+    Trainer(model=Model(), args=arguments, train_dataset=Rows(), callbacks=[doctor]).train()
+    assert doctor.seen.diagnosis.trained and not doctor.seen.diagnosis.found
+    assert doctor.seen.diagnosis.updates == 32
+    assert "clear: " in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_trainer_of_lightning_is_watched_by_a_callback(folder, capsys):
+    skip_without("lightning")
+    import lightning
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = Model()
+
+        def training_step(self, batch, _):
+            if self.raises and self.global_step == 20:
+                raise ZeroDivisionError
+            return self.model(**batch)["loss"]
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    for raises in (False, True):
+        Module.raises = raises
+        doctor = labkit.doctor.for_lightning(record=folder / str(raises))
+        quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+        trainer = lightning.Trainer(accelerator="cpu", max_epochs=2, callbacks=[doctor], **quiet)
+        loader = torch.utils.data.DataLoader(Rows(), batch_size=4, shuffle=True)
+        with pytest.raises(ZeroDivisionError) if raises else contextlib.nullcontext():
+            trainer.fit(Module(), loader)
+        assert not doctor.seen.diagnosis.found and doctor.seen.diagnosis.updates == (20 if raises else 32)
+        assert doctor.seen.diagnosis.ended.ranks[0].end == ("raised ZeroDivisionError" if raises else "finished")
+    assert "clear: " in capsys.readouterr().out

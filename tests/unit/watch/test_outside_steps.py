@@ -108,10 +108,11 @@ def test_the_score_on_the_training_data_is_no_validation(steps):
         steps.forward(2, False, ((read(steps, of, 0)[0],), {}))
         steps.pass_ended(of)
 
-    train = Pass(0, 0, 2)
+    train = Pass(0, 0, 2, whole=5)
     used(steps, (read(steps, train, 0)[0],))
     steps.pass_ended(train)
     evaluated(Pass(0, 1, 2))
+    evaluated(Pass(1, 0, 2, whole=5))  # another loader of the same data set
     assert not written(steps).seen
 
 
