@@ -2,7 +2,7 @@
 
 A process of the script's is known for a rank when it joins a process group. From then on it is watched, and writes a file
 of its own beside that of the process that started it; once all have ended the files are put in the order of the ranks.
-Forked processes drop the watch that they were born with: most of them load data.
+A forked one drops the watch that it was born with only then: most of them load data.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
-import functools
 import os
 import signal
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..record.probe import Probe
 from ..watch.outside.attach import Attached
+from .arming import arm
 
 FOLDER, STEPS = "LABKIT_DOCTOR_CHILDREN", "LABKIT_DOCTOR_STEPS"
 """Variables of the environment that a script's processes inherit: where to write, and after how many steps to end."""
@@ -35,6 +34,7 @@ class _Own:
     """What watches this process, if anything does."""
 
     attached: Attached | None = None
+    pid: int = 0
 
 
 _own = _Own()
@@ -61,8 +61,7 @@ def watch_children(folder: Path, steps: int | None, attached: Attached) -> None:
     os.environ[STEPS] = "" if steps is None else str(steps)
     paths = [str(_HOOK), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    _own.attached = attached
-    os.register_at_fork(after_in_child=_forked)
+    _own.attached, _own.pid = attached, os.getpid()
     import torch.distributed as dist
 
     if dist.is_available():
@@ -77,43 +76,17 @@ def watch_no_more() -> None:
     os.environ.pop(FOLDER, None)
 
 
-def _forked() -> None:
-    if _own.attached is not None:
-        _own.attached.abandon()
-        _own.attached = None
-
-
 # In each of them
 
 
-def arm(module: Any) -> None:
-    """Replace what makes a process group by what makes one and then watches this process, if nothing watches it yet."""
-    original = module.init_process_group
-    if hasattr(original, "_labkit_armed"):
-        return
-
-    @functools.wraps(original)
-    def init_process_group(*args: Any, **kwargs: Any) -> Any:
-        given = original(*args, **kwargs)
-        try:
-            _joined()
-        except Exception as error:
-            print(f"labkit doctor: rank {module.get_rank()} is not watched: {error!r}", file=sys.stderr)
-        return given
-
-    vars(init_process_group)["_labkit_armed"] = True
-    module.init_process_group = init_process_group
-    for name in ("torch.distributed", "torch.distributed.device_mesh"):
-        other: Any = sys.modules.get(name)
-        if getattr(other, "init_process_group", None) is original:
-            other.init_process_group = init_process_group
-
-
-def _joined() -> None:
+def joined() -> None:
     """This process has joined a process group: it is a rank."""
     import torch.distributed as dist
 
     rank, world_size = dist.get_rank(), dist.get_world_size()
+    if _own.attached is not None and _own.pid != os.getpid():  # it was forked off a watched process
+        _own.attached.abandon()
+        _own.attached = None
     if _own.attached is not None:
         with contextlib.suppress(RuntimeError):  # one that has trained already stays what it was
             _own.attached.probe.runs_on(rank=rank, world_size=world_size)
@@ -127,7 +100,7 @@ def _joined() -> None:
     path.with_suffix(PLACE).write_text(f"{rank} {world_size} {time.monotonic_ns()}")
     steps = os.environ.get(STEPS)
     probe = Probe(path, rank=rank, local_rank=local_rank, world_size=world_size)
-    _own.attached = Attached(probe, int(steps) if steps else None)
+    _own.attached, _own.pid = Attached(probe, int(steps) if steps else None), os.getpid()
     _at_the_end(_own.attached)
 
 
@@ -136,7 +109,7 @@ def _at_the_end(attached: Attached) -> None:
     from multiprocessing import util
 
     def close() -> None:
-        if _own.attached is not attached:
+        if _own.attached is not attached or _own.pid != os.getpid():
             return
         _own.attached = None
         error = sys.exc_info()[1] or getattr(sys, "last_value", None)

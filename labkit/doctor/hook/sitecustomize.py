@@ -32,9 +32,9 @@ def _arm():
 
             def exec_module(module):
                 load(module)
-                from labkit.doctor import children
+                from labkit.doctor.arming import arm
 
-                children.arm(module)
+                arm(module)
 
             spec.loader.exec_module = exec_module
             return spec
@@ -43,9 +43,9 @@ def _arm():
     if loaded is None:
         sys.meta_path.insert(0, Finder())
         return
-    from labkit.doctor import children  # the other sitecustomize has loaded torch
+    from labkit.doctor.arming import arm  # the other sitecustomize has loaded torch
 
-    children.arm(loaded)
+    arm(loaded)
 
 
 def _pass_on():
