@@ -101,24 +101,3 @@ def test_two_loaders_a_step_are_both_used(steps):
     for place in range(2):
         read(steps, one, place), used(steps, (read(steps, other, 2 + place)[0],))
     assert [sorted(step.ids["train"]) for step in written(steps).steps] == [[0, 1, 4, 5], [2, 3, 6, 7]]
-
-
-def test_the_score_on_the_training_data_is_no_validation(steps):
-    def evaluated(of):
-        steps.forward(2, False, ((read(steps, of, 0)[0],), {}))
-        steps.pass_ended(of)
-
-    train = Pass(0, 0, 2, whole=5)
-    used(steps, (read(steps, train, 0)[0],))
-    steps.pass_ended(train)
-    evaluated(Pass(0, 1, 2))
-    evaluated(Pass(1, 0, 2, whole=5))  # another loader of the same data set
-    assert not written(steps).seen
-
-
-def test_what_another_loader_gives_without_a_backward_pass_is_one(steps):
-    used(steps, (read(steps, Pass(0, 0, 2), 0)[0],))
-    of = Pass(1, 0, 2)
-    steps.forward(2, False, ((read(steps, of, 1)[0],), {}))
-    steps.pass_ended(of)
-    assert [seen.name for seen in written(steps).seen] == ["validation"]
