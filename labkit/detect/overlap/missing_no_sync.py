@@ -46,19 +46,11 @@ def detect(record: Record) -> Verdict:
         return _answer("clear", "no-sync-around-the-wrong-part", evidence)
     size = ddp_fact(run.ranks[0], "ddp_gradient_bytes")
     where, waste = str(run.fact("gradients_where", "")) or None, _waste(run, done.reduced)
-    passes, reduced = done.passes, done.reduced
+    known = {"passes": done.passes, "reduced": done.reduced}
     if not isinstance(size, int):
-        return _answer("found", "micro-batches-reduce", evidence, where=where, waste=waste, passes=passes, reduced=reduced)
-    return _answer(
-        "found",
-        "micro-batches-reduce-all-bytes",
-        evidence,
-        where=where,
-        waste=waste,
-        passes=passes,
-        reduced=reduced,
-        gradient_bytes=size,
-    )
+        return _answer("found", "micro-batches-reduce", evidence, where=where, waste=waste, **known)
+    key = "micro-batches-reduce-all-bytes"
+    return _answer("found", key, evidence, where=where, waste=waste, gradient_bytes=size, **known)
 
 
 def _waste(run: Run, times: float) -> float | None:
