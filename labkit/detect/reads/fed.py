@@ -12,6 +12,7 @@ from ...record.quantity import Quantity
 from ...record.schema import Run
 from ..explanations import COINCIDENCE, ENOUGH
 from .batches import Batches, counted, distinct, equal_steps
+from .epochs import model_parallel_groups
 
 STEPS = 5
 """Steps of which something is known before anything is said."""
@@ -71,9 +72,13 @@ def judged(run: Run) -> tuple[str, str, dict[str, Quantity]] | None:
 
 
 def _of_ranks(run: Run) -> list[Batches] | None:
-    """By rank, by step: hashes of the rows; None where a rank has too few steps."""
-    every = [samples_of([step for step in log.steps if "fed" in step.digests], "fed") for log in run.ranks]
-    if run.world_size < 2 or min(map(len, every)) < STEPS:
+    """By share of the data, by step: hashes of the rows; None where one has too few steps, or there is no other.
+
+    Of ranks that hold one model together the first stands for all: see `model_parallel_groups`.
+    """
+    logs = [share[0] for share in model_parallel_groups(run)]
+    every = [samples_of([step for step in log.steps if "fed" in step.digests], "fed") for log in logs]
+    if len(every) < 2 or min(map(len, every)) < STEPS:
         return None
     return [_batches(samples) for samples in every]
 

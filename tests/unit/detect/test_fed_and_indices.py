@@ -53,6 +53,11 @@ def test_what_modules_are_given(ranks, expected):
     assert said("rank-duplicates", *[(fed(of_rank),) for of_rank in ranks]) == expected
 
 
+def test_ranks_that_hold_one_model_together_are_given_the_same():
+    together = [(fed(batches(0)),)] * 2
+    assert said("rank-duplicates", *together, data_rank="both")[0] == "not_applicable"
+
+
 def test_few_kinds_of_rows_are_equal_by_chance():
     few = [[1, 2, 1, 2, 1, 1, 2, 1]] * 10
     assert said("rank-duplicates", (fed(few),), (fed(few),)) == ("inconclusive", "too-few-different-rows")
