@@ -37,7 +37,7 @@ class _Block:
         if not self._watches:
             return
         self._watches = False
-        with contextlib.suppress(BaseException if error is not None else ()):  # it is the framework's to raise it
+        with contextlib.suppress(*([BaseException] if error is not None else [])):  # it is the framework's to raise it
             self._open.__exit__(type(error) if error is not None else None, error, None)
         if self._report and self.seen is not None and self.seen.diagnosis is not None:
             print(self.seen.diagnosis)
@@ -96,7 +96,7 @@ def for_lightning(*, record: Path | str | None = None, report: bool = True) -> A
     except ImportError:
         from pytorch_lightning.callbacks import Callback
 
-    class DoctorCallback(Callback):
+    class DoctorCallback(Callback):  # pyright: ignore[reportGeneralTypeIssues] - of one of two packages
         """Watches a Trainer's fit."""
 
         def __init__(self) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,17 @@ def test_a_block_ends_after_so_many_steps_or_with_its_own_error(tmp_path):
         train()
         raise ZeroDivisionError
     assert seen.diagnosis.ended.ranks[0].end == "raised ZeroDivisionError"
+
+
+def test_a_warning_of_torchs_names_the_line_that_it_named_before(folder):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(2))], lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    with warnings.catch_warnings(record=True) as seen, labkit.doctor.watch(record=folder):
+        warnings.simplefilter("always")
+        schedule.step()  # before the optimizer's
+    assert [(Path(one.filename).name, "lr_scheduler.step" in str(one.message)) for one in seen] == [
+        (Path(__file__).name, True)
+    ]
 
 
 def test_a_watch_within_a_watch_is_refused(tmp_path):

@@ -29,6 +29,7 @@ from .sharding import Sharding
 from .shares import share_of_data
 from .starts import Starts
 from .steps import Batch, Steps
+from .warned import Warned
 from .weighting import Weighting
 from .workers import Workers
 from .works import Works
@@ -113,6 +114,7 @@ class Attached:
             self.weighting,
             self.shadow,
             self.works,
+            Warned(),
         ):
             watcher.attach(self.patches)
 
