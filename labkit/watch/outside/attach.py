@@ -171,7 +171,7 @@ class Attached:
         self.passes.updated(optimizer)
         self.parameters.stepped(optimizer)
         self.sharding.updating()
-        self.modes.updated()
+        self.modes.updated(optimizer)
         self.replicas.updated(optimizer, update)
         self.parameters.updated(update)
         self.checkpoints.updated(optimizer, update)

@@ -36,6 +36,9 @@ class Modes:
         self._over: dict[Any, _Evaluated] = {}
         self._minds: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._was_training: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._of_optimizer: weakref.WeakKeyDictionary[Any, weakref.WeakKeyDictionary[Any, bool]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._told = False
 
     def called(self, module: Any) -> None:
@@ -49,12 +52,13 @@ class Modes:
         of.in_eval_mode += not module.training
         of.where = of.where or called_from()
 
-    def updated(self) -> None:
-        """An optimizer made a step: in which mode are the models?"""
+    def updated(self, optimizer: Any) -> None:
+        """An optimizer made a step: in which mode are the models that it trains? Another may have been trained before, and
+        only evaluated since, as a teacher is."""
         if not self._probe.in_step:
             return
         for model in self._models():
-            if not self._minds_mode(model):
+            if not self._minds_mode(model) or not self._trains(optimizer, model):
                 continue
             if not self._told:
                 self._told = True
@@ -85,6 +89,14 @@ class Modes:
                 "Dropout" in type(part).__name__ and getattr(part, "p", 0) for part in module.modules()
             )
         return self._minds[module]
+
+    def _trains(self, optimizer: Any, model: Any) -> bool:
+        """Whether an optimizer holds a parameter of a model."""
+        known = self._of_optimizer.setdefault(optimizer, weakref.WeakKeyDictionary())
+        if model not in known:
+            held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+            known[model] = any(id(parameter) in held for parameter in model.parameters())
+        return known[model]
 
     def _is_trained(self, module: Any) -> bool:
         return any(module is model or module is getattr(model, "module", None) for model in self._models())
