@@ -7,7 +7,7 @@ nothing. Around every micro-batch it means that nothing is ever reduced, and the
 from __future__ import annotations
 
 from ...record.quantity import Quantity
-from ...record.schema import Record
+from ...record.schema import Record, Run
 from ..explanations import nothing_to_reduce
 from ..verdict import Verdict, answering
 from .measures import Reductions, reductions, weights_equal_on_ranks
@@ -25,6 +25,8 @@ def detect(record: Record) -> Verdict:
         return nothing_to_reduce(run, _answer)
     equal, where = weights_equal_on_ranks(run), str(run.fact("gradients_where", "")) or None
     evidence = _evidence(done, equal)
+    if done.never and equal is None and _exchanges_by_itself(run):
+        return _answer("inconclusive", "never-reduced-and-ranks-talk", evidence, steps=done.steps)
     if done.never:
         return _never_reduced(done, equal, evidence, where)
     if done.kept_in_vain:
@@ -47,6 +49,11 @@ def _never_reduced(done: Reductions, equal: bool | None, evidence: dict[str, Qua
     if done.in_no_sync_forward < 1:
         return _answer("inconclusive", "never-reduced-and-weights-not-known", evidence, steps=done.steps)
     return _answer("found", "every-pass-in-no-sync", evidence, where=where, steps=done.steps)
+
+
+def _exchanges_by_itself(run: Run) -> bool:
+    """Whether the script or its library calls collectives while it trains: it may average weights now and then."""
+    return any(step.counts.get("script_collectives") for log in run.ranks for step in log.steps)
 
 
 def _evidence(done: Reductions, equal: bool | None) -> dict[str, Quantity]:

@@ -138,6 +138,11 @@ REASONS = {
         "averaged now and then instead (local SGD), record their hash after the last time: "
         "probe.digest('weights', model.parameters())",
     ),
+    "never-reduced-and-ranks-talk": Reason(
+        "in {steps:plural step/steps} DDP reduced nothing, and collectives were called beside it: weights may be averaged "
+        "now and then (local SGD)",
+        "look at the question whether all ranks hold the same weights, in a run that ends just after they are averaged",
+    ),
     "every-pass-in-no-sync": Reason(
         "in {steps:plural step/steps} DDP reduced nothing, so each rank trains a model of its own: every micro-batch ran in "
         "no_sync",

@@ -39,13 +39,7 @@ def _arm():
             spec.loader.exec_module = exec_module
             return spec
 
-    loaded = sys.modules.get(Finder.NAME)
-    if loaded is None:
-        sys.meta_path.insert(0, Finder())
-        return
-    from labkit.doctor.arming import arm  # the other sitecustomize has loaded torch
-
-    arm(loaded)
+    sys.meta_path.insert(0, Finder())
 
 
 def _pass_on():
@@ -60,9 +54,9 @@ def _pass_on():
 
 
 _this = sys.modules.get("sitecustomize")
-_pass_on()
 if os.environ.get("LABKIT_DOCTOR_CHILDREN") and sys.version_info >= (3, 11):
     try:
-        _arm()
+        _arm()  # first: the other one may load torch
     except Exception as error:
         sys.stderr.write(f"labkit doctor: a process is not watched: {error!r}\n")
+_pass_on()

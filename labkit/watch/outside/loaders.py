@@ -9,7 +9,7 @@ from typing import Any
 
 from .patches import Patches, called_from
 from .steps import Pass, Steps
-from .streams import Streams
+from .streams import Streams, all_of
 
 _now = time.monotonic_ns
 
@@ -96,6 +96,7 @@ class Loaders:
             base=stream.base,
             batches=_length(loader),
             whole=_length(loader.dataset),
+            all_of=all_of(loader),
             dropped=lambda: alive() is None,
         )
         stream.is_free = lambda: begun.ended or alive() is None

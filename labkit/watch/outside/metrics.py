@@ -62,10 +62,14 @@ class Metrics:
                 patches.put(dist, name, getattr(distributed_c10d, name))
 
     def _around(self, name: str, patches: Patches) -> Any:
+        from torch.compiler import is_compiling
+
         before, after = patches.noting(self._before), patches.noting(self._after)
 
         def around(original):
             def collective(*args, **kwargs):
+                if is_compiling():
+                    return original(*args, **kwargs)
                 before(name, args, kwargs)
                 given = original(*args, **kwargs)
                 after(name, args, kwargs)

@@ -22,6 +22,7 @@ class Pass:
         given: batches of it so far.
         rows: samples of it so far.
         whole: samples of its data set; 0 where it cannot tell.
+        all_of: the data set that it draws all of; None where it may draw a part.
         begin_ns: when its first batch was asked for.
         ended: whether the loader said that it has no more; a wrapper that reads ahead may still hold its last batches.
         read: batches that were read since a model was called.
@@ -38,6 +39,7 @@ class Pass:
     given: int = 0
     rows: int = 0
     whole: int = 0
+    all_of: int | None = None
     begin_ns: int = 0
     ended: bool = False
     read: int = 0

@@ -344,7 +344,8 @@ class Steps:
         if self.main is None:
             self._early.append(batch)
             return
-        if self._is_main(batch.of) or batch.of.trains or not self._on_main:
+        same_data = batch.of.all_of is not None and batch.of.all_of == self.main.all_of
+        if self._is_main(batch.of) or same_data or batch.of.trains or not self._on_main:
             return
         if batch.of.loader not in self._held_out:
             self._held_out.append(batch.of.loader)

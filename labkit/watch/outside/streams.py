@@ -91,6 +91,14 @@ def _base(dataset: Any) -> tuple[Any, ...]:
         return (id(dataset),)
 
 
+def all_of(loader: Any) -> int | None:
+    """Which data set a loader draws all of; None where its sampler may draw a part."""
+    from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+
+    sampler = loader.batch_sampler.sampler if type(loader.batch_sampler) is BatchSampler else None
+    return id(loader.dataset) if type(sampler) in (SequentialSampler, RandomSampler, DistributedSampler) else None
+
+
 def in_one_whole(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     """Whether indices of two data sets, by their bases, are places in one whole."""
     return one[:1] == other[:1] or (len(one) > 1 and one[1:] == other[1:])

@@ -180,6 +180,9 @@ def test_no_sync_around_everything_is_found_by_what_became_of_the_weights():
     assert (found.status, found.reason) == ("found", "never-reduced-and-weights-differ")
     unhashed = verdict("misplaced-no-sync", record(never))
     assert (unhashed.status, unhashed.reason) == ("found", "every-pass-in-no-sync"), "no hash is needed"
+    talk = [[msgspec.structs.replace(s, counts=dict(s.counts) | {"script_collectives": 1}) for s in of] for of in never]
+    averaged = verdict("misplaced-no-sync", record(talk))
+    assert (averaged.status, averaged.reason) == ("inconclusive", "never-reduced-and-ranks-talk")
     equal = verdict("misplaced-no-sync", record(never, digests=["a", "a"]))
     assert (equal.status, equal.reason) == ("clear", "never-reduced-yet-weights-are-equal")
     elsewhere = same_on(2, passes=1, buckets=(), sync=(1, 1))

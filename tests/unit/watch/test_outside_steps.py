@@ -101,3 +101,15 @@ def test_two_loaders_a_step_are_both_used(steps):
     for place in range(2):
         read(steps, one, place), used(steps, (read(steps, other, 2 + place)[0],))
     assert [sorted(step.ids["train"]) for step in written(steps).steps] == [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+
+def test_the_score_on_the_training_data_is_no_validation_whichever_loader_reads_them(steps):
+    def evaluated(of):
+        steps.forward(2, False, ((read(steps, of, 0)[0],), {}))
+        steps.pass_ended(of)
+
+    train = Pass(0, 0, 2, all_of=5)
+    used(steps, (read(steps, train, 0)[0],))
+    evaluated(Pass(1, 0, 2, all_of=5))
+    evaluated(Pass(2, 0, 2, all_of=6))
+    assert len(written(steps).seen) == 1  # of the other data set
