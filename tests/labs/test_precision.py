@@ -107,7 +107,8 @@ def test_without_a_scaler_small_gradients_become_0_and_with_one_none_does(run, m
     broken, fixed = run("broken", model=model), run("fixed", model=model)
     assert value(broken, "zero_gradients") > 0.5 > 0.35 > value(broken, "zero_gradients_fp32")
     assert value(fixed, "zero_gradients") == pytest.approx(value(fixed, "zero_gradients_fp32"), abs=0.01)
-    assert value(broken, "final_loss") > 1.5 and value(broken, "final_loss_fp32") < 0.4
+    # how far it gets without them depends on the processor's order of sums: 1.47 on one, above 1.5 on others
+    assert value(broken, "final_loss") > 1.2 and value(broken, "final_loss_fp32") < 0.4
     assert value(fixed, "final_loss") == pytest.approx(value(fixed, "final_loss_fp32"), rel=0.1)
 
 
