@@ -6,6 +6,9 @@ from ..catalogue import Reason
 
 SAME_INDEX = {
     "no-other-rank-to-compare-indices": Reason("one rank has no other to compare indices with", "run with 2 ranks or more"),
+    "indices-of-a-lab": Reason(
+        "the ranks of a lab number one list of samples", "run a script of your own under `labkit doctor`"
+    ),
     "no-indices-recorded": Reason(
         "the indices of what each rank read were not recorded",
         "run the script under `labkit doctor`, with a data set that is read by index",

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...record.columns import as_array
 from ...record.quantity import Quantity
-from ...record.schema import RankLog, Record
+from ...record.schema import Origin, RankLog, Record
 from ..verdict import Verdict, answering
 
 NAME = "same-index"
@@ -31,6 +31,8 @@ MOST, SOME = 0.5, 0.1
 def detect(record: Record) -> Verdict:
     """Compare what the first rank read under each index with what each other rank did."""
     run = record.run
+    if record.origin is Origin.LAB:
+        return _answer("not_applicable", "indices-of-a-lab")
     if run.world_size < 2:
         return _answer("not_applicable", "no-other-rank-to-compare-indices")
     contents = [_by_index(log, "train") for log in run.ranks]
