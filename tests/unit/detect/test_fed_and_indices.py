@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from labkit.detect import ask
-from labkit.record.schema import Event, RankLog, Run
+from labkit.record.schema import Event, Origin, RankLog, Run
 
 from ..builders import head, record_of, run_of, step
 
@@ -134,7 +135,8 @@ def reading(orders, targets, epochs=2, size=40, **facts):
             digests = {"train": read, "targets": [labels[sample] for sample in read]}
             steps.append(step(one.step, one.epoch, ids={"train": ids, "targets": ids}, digests=digests))
         logs.append(RankLog(log.head, tuple(steps), log.events, (), {}, True))
-    verdict = ask("same-index", record_of(Run("variant", tuple(logs), 1.0)))
+    record = msgspec.structs.replace(record_of(Run("variant", tuple(logs), 1.0)), origin=Origin.DOCTOR)
+    verdict = ask("same-index", record)
     assert verdict.cause and str(verdict)
     return verdict.status, verdict.reason
 
