@@ -11,9 +11,7 @@ _SAME_ON_ALL = (
 
 REASONS = {
     # barriers
-    "one-rank-has-no-barrier": Reason(
-        "no barriers of several ranks were counted", "run the script under `labkit doctor --ranks 2`"
-    ),
+    "one-rank-has-no-barrier": Reason("no barriers of several ranks were counted", "run the script on two ranks or more"),
     "too-few-updates-for-barriers": Reason(
         "{updates:plural update/updates} cannot show what every step holds", "run 8 or more"
     ),

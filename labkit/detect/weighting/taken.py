@@ -98,7 +98,7 @@ def _look(events: list[Event], first: dict[tuple[int, int], Event]) -> Look | No
     groups = len(str(shown["taken"]).split())
     columns = {name: [_numbers(event, name, groups) for event in events] for name in ("earlier", "last", "taken")}
     scales = np.array([float(event.fields["scale"]) or 1.0 for event in events])
-    if not groups or any(len(numbers) != groups for column in columns.values() for numbers in column):
+    if not groups or groups % 4 or any(len(numbers) != groups for column in columns.values() for numbers in column):
         return None
     earlier, last, taken = (np.array(columns[name]).reshape(len(events), -1, 4) for name in ("earlier", "last", "taken"))
     if not all(np.isfinite(array).all() for array in (earlier, last, taken)) or not np.any(earlier + last):
@@ -119,8 +119,13 @@ def _look(events: list[Event], first: dict[tuple[int, int], Event]) -> Look | No
 
 
 def _numbers(event: Event, name: str, count: int) -> np.ndarray:
-    text = str(event.fields.get(name, ""))
-    return np.array([float(word) for word in text.split()]) if text else np.zeros(count)
+    words = str(event.fields.get(name, "")).split()
+    if not words:
+        return np.zeros(count)
+    try:
+        return np.array([float(word) for word in words])
+    except ValueError:  # not what labkit writes
+        return np.full(len(words), np.nan)
 
 
 def fit(look: Look) -> Fit:
