@@ -23,17 +23,17 @@ def pytest_addoption(parser):
 
 
 # The slow ones first, so that workers end together.
-ORDER = ("notebooks", "browser", "exercises", "slides", "labs", "claims", "ranks", "cli", "meta", "unit")
+ORDER = ("notebooks", "browser", "exercises", "slides", "labs", "doctor", "claims", "ranks", "cli", "meta", "unit")
 
 
 def group_of(nodeid: str) -> str:
     """What one worker runs together: a file, whose tests share records; where tests are named after lessons, a lab.
 
-    Answers to exercises are checked one by one: they share nothing, and wait.
+    Answers to exercises are checked one by one, and so are scripts under the doctor: they share nothing, and wait.
     """
     file, _, test = nodeid.partition("::")
     lesson = re.search(r"[\[-](\d\d_\w+)", test)
-    if "/exercises/" in file:
+    if "/exercises/" in file or file.startswith("tests/doctor/"):
         return nodeid
     return f"{file} {lesson[1]}" if lesson else file
 

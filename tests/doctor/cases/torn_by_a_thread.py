@@ -1,6 +1,7 @@
 """A thread saves the state as state_dict() gives it, and training goes on meanwhile."""
 
 import copy
+import io
 import os
 import sys
 import tempfile
@@ -19,8 +20,17 @@ model = torch.nn.Linear(64, 2)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 
 
+class SlowDisk(io.FileIO):
+    """A file that takes its time, as one on a network does."""
+
+    def write(self, data):
+        time.sleep(0.001)
+        return super().write(data)
+
+
 def write(state, path):
-    torch.save(state, path)  # <- here
+    with SlowDisk(path, "w") as file:
+        torch.save(state, file)  # <- here
 
 
 threads = []
