@@ -1,6 +1,7 @@
 """Every notebook, found by glob: its frame, a run by papermill with other parameters, a strict comparison by nbval."""
 
 import copy
+import json
 import os
 import re
 import shutil
@@ -106,6 +107,13 @@ def test_stored_outputs_read_well_without_a_kernel(path):
         data = output.get("data", {})
         if "application/vnd.jupyter.widget-view+json" in data:
             assert "VBox" not in data["text/plain"]
+
+
+@each
+def test_stored_outputs_name_no_place_of_the_machine_that_made_them(path):
+    notebook = nbformat.read(path, as_version=4)
+    outputs = json.dumps([cell.outputs for cell in code_cells(notebook)])
+    assert not re.findall(r"(?<![\w.:/<])/(?:tmp|home|root|var|Users)/[\w.-]*", outputs)
 
 
 @each
