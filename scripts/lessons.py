@@ -29,7 +29,7 @@ def without_outputs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
             cell.metadata.pop("execution", None)
-            cell.metadata.pop("jupyter", None)  # the reveal is folded: JupyterLab shows the place of an output not yet there
+            cell.metadata.get("jupyter", {}).pop("outputs_hidden", None)  # else JupyterLab shows its place
     notebook.metadata.pop("widgets", None)
     return notebook
 

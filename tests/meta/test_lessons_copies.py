@@ -17,6 +17,7 @@ def test_a_copy_holds_no_output_and_is_the_same_lesson(folder):
         assert [cell.source for cell in copy.cells] == [cell.source for cell in stored.cells]
         code = [cell for cell in copy.cells if cell.cell_type == "code"]
         assert not [cell for cell in code if cell.outputs or cell.execution_count or "execution" in cell.metadata]
+        assert not [cell for cell in code if "outputs_hidden" in cell.metadata.get("jupyter", {})]
         assert "widgets" not in copy.metadata and "widgets" not in str(copy.metadata)
         nbformat.validate(copy)
         assert (folder / lessons.EXECUTED / path.name).read_bytes() == path.read_bytes()
