@@ -1,4 +1,4 @@
-"""Write docs/records.md and the README's table of what to record, from the vocabulary and the package's own source."""
+"""Write docs/records.md and the table of docs/your-own-script.md, from the vocabulary and the package's own source."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from vocabulary_use.questions import HEAD, table
 from labkit.record.vocabulary import EVENTS, TABLES, EventTerm, SpanTerm, Term
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENT, README = ROOT / "docs" / "records.md", ROOT / "README.md"
+DOCUMENT, OWN_SCRIPT = ROOT / "docs" / "records.md", ROOT / "docs" / "your-own-script.md"
 
 INTRODUCTION = """# What can be recorded
 
@@ -73,12 +73,12 @@ def _said(files: set[str]) -> str:
     return ", ".join(f"`{part}`" for part in sorted(parts)) or "—"
 
 
-def readme(text: str) -> str:
-    """The README with the table as it is to be."""
+def own_script(text: str) -> str:
+    """The page of one's own script with the table as it is to be."""
     before, rest = text.split(HEAD)
     return before + table() + "\n\n" + rest.split("\n\n", 1)[1]
 
 
 if __name__ == "__main__":
     DOCUMENT.write_text(document(package()), encoding="utf-8")
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
+    OWN_SCRIPT.write_text(own_script(OWN_SCRIPT.read_text(encoding="utf-8")), encoding="utf-8")

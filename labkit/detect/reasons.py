@@ -17,7 +17,9 @@ REASONS = {
     "own-names-do-not-go-together": Reason(
         "{why}; what was recorded does not go together ({said}, in {file}:{line})", "{remedy}"
     ),
-    "record-what-is-needed": Reason("record what this question needs as labkit's README lists it, or run the lab again"),
+    "record-what-is-needed": Reason(
+        "record what this question needs as labkit's docs/your-own-script.md lists it, or run the lab again"
+    ),
     # nobody to wait for
     "one-rank-waits-for-nobody": Reason("one rank waits for nobody", "run with 2 ranks or more"),
 }

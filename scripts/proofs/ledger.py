@@ -12,6 +12,7 @@ from .markdown import pieces
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_LESSON = {"slides/README.md"}  # how a deck is written
+PAGES = ("command-line", "many-machines", "your-own-script")  # of docs/: where the README sends its reader
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,9 @@ def markdown_of(path: Path) -> str:
 
 
 def topics(root: Path = ROOT) -> list[Topic]:
-    """Every lesson with its deck, the other texts of slides/, and the README."""
+    """Every lesson with its deck, the other texts of slides/, the README and its pages."""
     paths = [*sorted((root / "notebooks").glob("*.ipynb")), *sorted((root / "slides").glob("*.md")), root / "README.md"]
+    paths += [root / "docs" / f"{page}.md" for page in PAGES]
     paths = [path for path in paths if path.relative_to(root).as_posix() not in NO_LESSON]
     names = list(dict.fromkeys(path.stem for path in paths))
     return [Topic(name, tuple(path for path in paths if path.stem == name), root) for name in names]

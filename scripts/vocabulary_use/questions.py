@@ -1,4 +1,6 @@
-"""The README's table: what to record so that a question can be answered. Names in it are the vocabulary's.
+"""What to record so that a question can be answered: the table of docs/your-own-script.md.
+
+Names in it are the vocabulary's.
 
 `{count:updates}` stands for a name of this sort, `{fact:lr,momentum}` for a call that declares facts.
 """

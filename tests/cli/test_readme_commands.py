@@ -10,10 +10,12 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 from command_line import labkit
-from readme import README, ROOT, commands, own_script
+from readme import PAGES, README, ROOT, commands, own_script
 
+import labkit as labkit_of_python
 from labkit.facade import Lab
 
 SLOW = ("make ", "conda ")
@@ -38,7 +40,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess:
 
 def of_the_script() -> list[str]:
     """The commands that start the README's script and judge what it leaves."""
-    return [command for command in commands() if "my_script.py" in command or "my_run" in command]
+    return [word for word in commands() if ("my_script.py" in word or "my_run" in word) and " doctor " not in word]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +86,7 @@ def test_the_example_of_the_readme_finds_the_duplicate_data(tmp_path):
 @pytest.mark.ranks
 def test_the_script_of_the_readme_is_judged_and_its_fault_found(script_has_run):
     assert 20 <= len([line for line in own_script().splitlines() if line]) <= 30
-    assert "seven of its lines are the probe's" in README
+    assert "The probe takes seven of its lines" in PAGES["your-own-script"]
     assert len(re.findall(r"(?m)^.*(?:[Pp]robe|my_run).*$", own_script())) == 7
     _, judged, *_ = of_the_script()
     done = run(judged + " --json -", script_has_run)
@@ -98,3 +100,16 @@ def test_the_script_of_the_readme_is_judged_and_its_fault_found(script_has_run):
         p.name for p in (script_has_run / "drawn").iterdir()
     }
     assert "your script: my_run" in done.stdout and "FOUND" in done.stdout
+
+
+def test_the_five_lines_with_a_probe_record_what_is_judged(tmp_path, monkeypatch):
+    lines = re.search(r"Or with a probe in it.*?```python\n(.*?)```", README, re.DOTALL)
+    assert lines
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_run").mkdir()
+    samples = np.arange(64).reshape(8, 8)
+    for rank in range(2):
+        names = {"rank": rank, "world_size": 2, "epoch": 0, "loader": list(zip(samples, samples, strict=True))}
+        exec(lines[1], names | {"train_step": lambda inputs, targets: np.float32(1)})
+    verdicts = {verdict.detector: verdict.status for verdict in labkit_of_python.read("my_run").verdicts}
+    assert verdicts["rank-duplicates"] == "found" and verdicts["non-finite"] != "not_applicable"

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import symptoms
-from readme import README, ROOT, commands
+from readme import PAGES, README, ROOT, commands
 
 import labkit
 from labkit import detect, labs
@@ -13,8 +13,8 @@ from labkit.record.probe import Probe
 
 
 def questions() -> dict[str, str]:
-    """From the README's table of what to record: by detector, the lab that its row sends to."""
-    table = README.split("| To ask | record | `--lab` |")[1].split("\n\n")[0]
+    """From the table of what to record: by detector, the lab that its row sends to."""
+    table = PAGES["your-own-script"].split("| To ask | record | `--lab` |")[1].split("\n\n")[0]
     rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
     return {name: lab.strip("` ") for asked, _, lab in rows for name in re.findall(r"`([a-z-]+)`", asked.split("? (")[1])}
 
@@ -27,13 +27,17 @@ def test_every_make_target_of_the_readme_exists():
         assert re.search(rf"(?m)^{target}:", makefile), target
 
 
-def test_the_symptom_table_is_made_from_what_each_lab_says_of_itself():
+def test_the_symptom_tables_are_made_from_what_each_lab_says_of_itself():
     assert symptoms.with_table(README) == README, "run python scripts/symptoms.py"
     assert symptoms.with_table(README.replace("every rank reads the same data", "x")) == README
 
 
-def test_the_symptom_table_comes_first_and_sends_to_every_lab_and_to_variants_that_exist():
-    rows = [line.split("|")[-2] for line in README.split("## Start")[0].splitlines() if line.startswith("| ")][1:]
+def test_the_symptom_tables_send_to_every_lab_and_to_variants_that_exist():
+    rows = [
+        line.split("|")[-2]
+        for line in README.splitlines()
+        if line.startswith("| ") and not line.startswith("| What you see")
+    ]
     sent = {}
     for row in rows:
         slug, *variants = re.findall(r"`([^`]+)`", row)
@@ -49,10 +53,10 @@ def test_the_pictures_of_the_readme_are_there():
         assert (ROOT / path).is_file(), path
 
 
-def test_the_exit_codes_of_the_readme_are_those_of_the_command_line():
+def test_the_exit_codes_of_the_page_are_those_of_the_command_line():
     from labkit import cli
 
-    line = next(line for line in README.splitlines() if line.startswith("Exit codes"))
+    line = next(line for line in PAGES["command-line"].splitlines() if line.startswith("Exit codes"))
     assert f"{cli.EXIT_FAILED_CHECK} a `--fail-on`" in line
     assert f"{cli.EXIT_WRONG_USE} wrong use" in line
     assert f"{cli.EXIT_PROGRAM_FAILED} the program" in line
@@ -61,7 +65,8 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_command_line():
 def test_the_table_of_what_to_record_names_every_detector_and_the_lab_that_has_it():
     for name, slug in questions().items():
         assert name in labs.spec(slug).detectors, f"{name}: {slug}"
-    rest = README.split("What remains compares")[1].split("### The parts")[0]
+    page = PAGES["your-own-script"]
+    rest = page.split("What remains compares")[1] + page.split("from outside alone:")[1].split("The doctor is new")[0]
     assert {*questions(), *re.findall(r"`([a-z-]+)`", rest)} == set(detect.names())
 
 

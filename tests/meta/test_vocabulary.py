@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from records import DOCUMENT, README, document, readme
+from records import DOCUMENT, OWN_SCRIPT, document, own_script
 from vocabulary_use.judged import Uses, package
 from vocabulary_use.questions import ROWS, Row, unasked
 from vocabulary_use.uses import uses_of
@@ -30,8 +30,8 @@ def test_the_page_of_what_can_be_recorded_is_made_from_the_vocabulary(uses):
     assert DOCUMENT.read_text() == document(uses), "run python scripts/records.py"
 
 
-def test_the_readmes_table_is_made_from_the_questions_and_each_name_in_it_is_asked_for_there(uses, monkeypatch):
-    assert README.read_text() == readme(README.read_text()), "run python scripts/records.py"
+def test_the_table_of_what_to_record_is_made_from_the_questions_and_each_name_in_it_is_asked_for_there(uses, monkeypatch):
+    assert OWN_SCRIPT.read_text() == own_script(OWN_SCRIPT.read_text()), "run python scripts/records.py"
     assert unasked(uses) == []
     wrong = (Row("Wrong?", ("order",), "{count:updates}, {fact:no_such_name}, {fact:dataset_size}"),)
     monkeypatch.setattr("vocabulary_use.questions.ROWS", wrong)
