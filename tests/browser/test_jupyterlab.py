@@ -95,7 +95,7 @@ def wait_for_server(url: str, server: subprocess.Popen) -> None:
 def test_a_learner_starts_from_the_page_of_the_course_and_sees_no_answer(jupyter, page, tmp_path):
     own = jupyter("lessons/Course.md").replace("/lab/tree/", "/lab/workspaces/learner/tree/")
     page.goto(own)  # else what it opens is opened again in the other tests
-    page.get_by_role("link", name="03 · Duplicate data").click(timeout=PATIENCE)
+    page.get_by_role("link", name="03 · Who reads what").click(timeout=PATIENCE)
     page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     page.screenshot(path=tmp_path / "lesson.png")

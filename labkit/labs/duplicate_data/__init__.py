@@ -1,4 +1,4 @@
-"""Lab 03: are four ranks doing the work of one?"""
+"""Lab 03: what do you get from four ranks?"""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Config:
 
 
 VARIANTS = (
-    Variant(name="broken", summary="no sampler, one seed: every rank reads identical batches"),
-    Variant(name="overlapping", summary="no sampler, a seed for each rank: every rank reads everything, in its own order"),
-    Variant(name="no-set-epoch", summary="a sampler that never hears of the next epoch: the order repeats"),
-    Variant(name="double-sharded", summary="a sampler, then sharded again: most of the data are never read"),
+    Variant(name="broken", summary="no sampler, and one seed for all: every rank reads the same batches"),
+    Variant(name="overlapping", summary="no sampler, and a seed for each rank: every rank reads everything, in an order of its own"),
+    Variant(name="no-set-epoch", summary="a sampler, but nobody calls set_epoch: every epoch has the same order"),
+    Variant(name="double-sharded", summary="the data are sharded twice: most of them are never read"),
     Variant(
         name="iterable-unsharded",
-        summary="an IterableDataset that every worker of every rank reads whole",
+        summary="an IterableDataset that nobody shards: every worker of every rank reads all of it",
         defaults={"epochs": 1},
     ),
     Variant(
         name="leaky-split",
-        summary="each rank splits off its own validation set: what one validates on, another trains on",
+        summary="each rank splits off a validation set of its own: other ranks train on those samples",
         defaults={"val_share": 0.2},
     ),
     Variant(name="fixed", summary="DistributedSampler and set_epoch: each sample once an epoch, in a new order"),
@@ -47,8 +47,8 @@ VARIANTS = (
 SPEC = LabSpec(
     number=3,
     slug="duplicate-data",
-    title="Duplicate data",
-    question="Are four ranks doing the work of one?",
+    title="Who reads what",
+    question="What do you get from four ranks?",
     symptom="Four ranks train, the loss falls, every core is busy, and the epoch is no shorter than on one.",
     minutes=30,
     ranks=4,
