@@ -27,7 +27,9 @@ class Config:
 
 VARIANTS = (
     Variant(name="broken", summary="no sampler, and one seed for all: every rank reads the same batches"),
-    Variant(name="overlapping", summary="no sampler, and a seed for each rank: every rank reads everything, in an order of its own"),
+    Variant(
+        name="overlapping", summary="no sampler, and a seed for each rank: every rank reads everything, in its own order"
+    ),
     Variant(name="no-set-epoch", summary="a sampler, but nobody calls set_epoch: every epoch has the same order"),
     Variant(name="double-sharded", summary="the data are sharded twice: most of them are never read"),
     Variant(
