@@ -29,13 +29,13 @@ LOCAL_DISK = {
     "checkpoint-lost-with-its-node": Reason(
         "{ranks:all rank/ranks} had saved, and after the restart found nothing: the checkpoint went with the node's disk, "
         "and the run cannot go on from what the other ranks have",
-        "write checkpoints to storage that every node sees and that outlives each of them; a copy on the node's own disk is "
-        "for a quick restart, never the only one",
+        "write checkpoints to storage that every node sees and that outlives each of them; a copy on the node's own disk "
+        "helps to restart quickly, but is never the only one",
     ),
     "no-restart-after-a-save": Reason(
         "no rank was started again after a save",
         "kill a rank after the first save, with its node's disk (Fault(kind='lose-node', …))",
-        "start again on another node after the first save, and record what is loaded: probe.event('load', …)",
+        "start again on another node after the first save, and record what was loaded: probe.event('load', …)",
     ),
     "paths-apart-and-no-node-lost": Reason(
         "each rank keeps its checkpoints at a path of its own, and no node was lost: this run does not show whether they "
@@ -47,9 +47,9 @@ LOCAL_DISK = {
 }
 
 LOST_WORK = {
-    "never-crashed": Reason("the run was not interrupted, so nothing was lost yet", *_KILL_A_RANK),
+    "never-crashed": Reason("the run was not interrupted, so nothing was lost", *_KILL_A_RANK),
     "no-step-after-the-crash": Reason(
-        "no attempt came to a first step after a crash, so nothing was lost yet", *_KILL_A_RANK
+        "no attempt reached its first step after the crash, so nothing can be said about lost steps", *_KILL_A_RANK
     ),
     "newest-checkpoint-not-used": Reason(
         "a checkpoint of {saved:plural step/steps} was complete, and after the crash the run began again at step "
@@ -58,9 +58,10 @@ LOST_WORK = {
         "which of them to load",
     ),
     "nothing-was-saved": Reason(
-        "the crash sent the run back to step {resumed_at}: {lost:plural step/steps} done again, for nothing had been saved",
-        "save model, optimizer, scheduler, scaler, random generators and place in the data every so often, aside and "
-        "renamed when complete (labkit.workloads.checkpoint.Checkpointer)",
+        "the crash sent the run back to step {resumed_at}: {lost:plural step/steps} done again, because nothing had been "
+        "saved",
+        "save model, optimizer, scheduler, scaler, random generators and place in the data at regular intervals; write to "
+        "another name and rename when the save is complete (labkit.workloads.checkpoint.Checkpointer)",
     ),
     "crash-before-the-first-checkpoint": Reason(
         "the crash came before the first checkpoint was complete, so {lost:plural step/steps} had to be done again",
@@ -75,7 +76,7 @@ SINGLE_PATH = {
     "no-saves-to-compare": Reason(
         "the program recorded no saves", "record each with probe.event('save', of_step=…, path=…, alone=True, digest=…)"
     ),
-    "one-rank-shares-no-path": Reason("one rank has nobody to share a path with", "run with 2 ranks or more"),
+    "one-rank-shares-no-path": Reason("with one rank there is nobody to share a path with", "run with 2 ranks or more"),
     "no-path-shared": Reason("no two ranks write whole checkpoints to one path"),
     "contents-not-recorded": Reason(
         "{writers} ranks write to one path ({path}); whether the contents differ is not recorded",
@@ -107,8 +108,8 @@ CHECKPOINT_INTERVAL = {
         "take it from the cluster's history, or from published counts, and say it: probe.declare(mtbf_s=…)",
     ),
     "saves-too-seldom": Reason(
-        "a checkpoint every {interval:.3g} s of computation is too seldom: what crashes undo costs {gain:.0%} of all time "
-        "more than with the best interval",
+        "a checkpoint every {interval:.3g} s of computation is too seldom: repeating what crashes undo costs {gain:.0%} of "
+        "all time more than with the best interval",
         "save about every {better:.3g} s: √(2 × cost of a save × mean time between failures)",
     ),
     "saves-too-often": Reason(
@@ -127,12 +128,12 @@ RESUME_DEPARTS = {
     "never-resumed": Reason("the run was not interrupted and resumed", *_KILL_A_RANK),
     # no run beside it
     "no-uninterrupted-run": Reason(
-        "there is no uninterrupted run to compare with, and the program tells no hashes of its state",
+        "there is no uninterrupted run to compare with, and the program records no hashes of its state",
         "run the same without a crash, as the record's 'uninterrupted' run",
         "record a hash of each state when it is saved and when it is back: probe.event('state', when='saved' or 'resumed', "
         "of_step=…, weights=…, optimizer=…)",
     ),
-    "states-are-as-saved": Reason("after the resume every state that the program tells is what was saved"),
+    "states-are-as-saved": Reason("after the resume, every state whose hash the program recorded is what was saved"),
     "states-are-not-as-saved": Reason("after the resume the state of {states:and} is not what was saved", _RESTORE_THESE),
     # beside the uninterrupted run
     "program-does-not-repeat-itself": Reason(
@@ -155,24 +156,24 @@ RESUME_DEPARTS = {
     ),
     "departs-at-once": Reason(
         "the loss departs from the uninterrupted run's at step {step}, at once: weights, data or random numbers are not "
-        "those of the run before",
+        "those of the run before the crash",
         _RESTORE_ALL,
     ),
     "departs-after-one-step": Reason(
-        "the loss departs from the uninterrupted run's at step {step}, one step after the resume: the first update is "
-        "another: the optimizer's state, its learning rate or the scale of the loss",
+        "the loss departs from the uninterrupted run's at step {step}, one step after the resume: the first update "
+        "differs, because of the optimizer's state, its learning rate or the scale of the loss",
         _RESTORE_ALL,
     ),
     "departs-later": Reason(
         "the loss departs from the uninterrupted run's at step {step}, {later:plural step/steps} after the resume: a later "
-        "update is another: a schedule that counts from the resume, or sums in another order",
+        "update differs, because a schedule counts from the resume or sums have another order",
         _RESTORE_ALL,
     ),
     "states-lost-and-not-yet-seen": Reason(
-        "no loss differs within this run, but {states:and} did not come back: it will show later", _RESTORE_THESE
+        "no loss differs within this run, but {states:and} did not come back, and that will show later", _RESTORE_THESE
     ),
     "last-update-departs": Reason(
-        "the losses are equal, but the final weights are not: the last update departs", _RESTORE_ALL
+        "the losses are equal, but the final weights are not: the last update differs", _RESTORE_ALL
     ),
     "began-again-and-repeats": Reason("it began again at the first step and repeats the uninterrupted run to the bit"),
     "resumed-to-the-bit": Reason("every loss, and the final weights, are the uninterrupted run's to the bit"),
@@ -181,10 +182,11 @@ RESUME_DEPARTS = {
         "{states:and} did not come back on {ranks:plural rank/ranks}, though all ranks share that state", _RESTORE_THESE
     ),
     "no-step-in-common": Reason(
-        "the two runs have no step in common whose loss all ranks tell", "record loss_local and batch_samples in both"
+        "the two runs have no step in common for which all ranks record a loss",
+        "record loss_local and batch_samples in both",
     ),
     "losses-agree-but-for-rounding": Reason(
-        "on {before:plural rank/ranks} and on {ranks} the losses agree but for the order of sums"
+        "on {before:plural rank/ranks} and on {ranks} the losses agree, apart from the order of sums"
     ),
     "losses-differ-by-more-than-rounding": Reason(
         "on {before:plural rank/ranks} and on {ranks} the losses differ by up to {gap:.1e}: more than the order of sums "

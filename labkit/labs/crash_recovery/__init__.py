@@ -30,11 +30,11 @@ class Config:
     light_interval: int = setting(2, "steps between light checkpoints, for light only", low=1, high=10_000_000)
     kill: str = setting(
         "rank",
-        "what is killed: a rank, a rank within a save, all ranks, a rank and its node's disk",
+        "what is killed: one rank, one rank within a save, all ranks, one rank together with its node's disk",
         choices=KILLS,
     )
     kill_step: int = setting(
-        17, "at the beginning of which step; for save, at the first save from then on", low=0, high=10_000_000
+        17, "the step at whose start it is killed; for save, the first save from then on", low=0, high=10_000_000
     )
     kill_rank: int = setting(0, "which rank is killed", low=0, high=255)
     leave_out: str = setting("nothing", "state that is not restored", choices=("nothing", *STATES))
@@ -57,20 +57,20 @@ class Config:
 
 
 VARIANTS = (
-    Variant(name="broken", summary="no checkpoint: a crash sends the run back to its first step"),
-    Variant(name="model-and-epoch", summary="weights and epoch after each epoch, as tutorials have it"),
-    Variant(name="light", summary="full checkpoints, and weights alone between them: goes on from the newest"),
+    Variant(name="broken", summary="saves nothing: after a crash the run begins again at step 0"),
+    Variant(name="model-and-epoch", summary="saves weights and epoch after each epoch, as many tutorials do"),
+    Variant(name="light", summary="full checkpoints, with weights alone in between; goes on from the newest of both"),
     Variant(
         name="one-path",
-        summary="every rank saves everything to one path: the last writer wins",
+        summary="every rank saves everything to the same path, so the last writer wins",
     ),
     Variant(
         name="local-disk",
-        summary="each rank saves to its own node's disk, and a node is lost with it",
+        summary="each rank saves to its own node's disk, and then a node is lost",
         defaults={"kill": "node"},
     ),
-    Variant(name="async-save", summary="all state, copied at once and written while training goes on"),
-    Variant(name="fixed", summary="all state of all ranks, to shared storage, whole or not at all"),
+    Variant(name="async-save", summary="copies all state at once, and writes it while training goes on"),
+    Variant(name="fixed", summary="all state of all ranks, to shared storage; a checkpoint is complete or does not exist"),
 )
 
 
@@ -90,7 +90,7 @@ SPEC = LabSpec(
     main_measures=("restarts", "lost_steps", "departs_at", "weights_equal_uninterrupted", "save_stall_ms", "goodput"),
     source=source_of(".keepers:KEEPERS", __name__),
     figures=("crash-timeline", "departure", "ablation", "goodput"),
-    controls=("kill", "kill_step", "kill_rank", "interval", "num_samples"),
+    controls=("kill", "kill_step", "kill_rank", "interval", "leave_out", "num_samples"),
     exact_measures=("restarts", "lost_steps", "resumed_at", "departs_at", "weights_equal_uninterrupted"),
     timed_detectors=("checkpoint-interval",),
     simulated=("the goodput of clusters, by formula and by seeded simulation",),

@@ -49,7 +49,7 @@ def goodput_against_interval(*records: Record) -> Picture:
         given.append(f"{name}: {found.said}")
         words.append(f"{given[-1]}: Young's interval {duration(young)}, goodput there {reached:.1%}")
     axis.set_xlabel("computation between two checkpoints, in seconds")
-    axis.set_ylabel("goodput: time that lasts")
+    axis.set_ylabel("goodput: share of time that counts")
     axis.yaxis.set_major_formatter(PercentFormatter(1.0))
     axis.set_ylim(0.8 if lowest > 0.85 else 0, 1.03)
     axis.legend(frameon=False, fontsize=8.5, loc="lower center")

@@ -28,7 +28,7 @@ def test_steps_that_were_never_saved_are_found():
     verdict = judged("lost-work", run_of_attempts(Attempt(0, 13), Attempt(0, 20, killed=None)))
     assert (verdict.status, verdict.reason) == ("found", "nothing-was-saved") and verdict.waste == pytest.approx(13 / 33)
     assert verdict.numbers == {"resumed_at": 0, "lost": 13}
-    assert verdict.cause == "the crash sent the run back to step 0: 13 steps done again, for nothing had been saved"
+    assert verdict.cause == "the crash sent the run back to step 0: 13 steps done again, because nothing had been saved"
 
 
 def test_a_checkpoint_that_was_not_used_is_found():
@@ -78,7 +78,7 @@ def test_a_departure_is_counted_from_the_resume_before_it():
     )
     verdict = judged("resume-departs", run, uninterrupted(weights="v"))
     assert verdict.reason == "departs-later" and verdict.numbers == {"step": 8, "later": 3}
-    assert "at step 8, 3 steps after the resume: a later update is another" in verdict.cause
+    assert "at step 8, 3 steps after the resume: a later update differs" in verdict.cause
 
 
 @pytest.mark.parametrize(
