@@ -6,14 +6,14 @@ from ..catalogue import Reason
 
 REASONS = {
     "ranks-reduce-in-groups": Reason(
-        "gradients are reduced in groups of some ranks, which wait for nobody else", "run one group alone"
+        "gradients are reduced in groups of some ranks, and the groups do not wait for each other", "run one group alone"
     ),
     "several-ddp-modules": Reason(
         "{modules} DDP modules are trained, and each reduces its own gradients: they are not told apart",
         "watch one of them alone",
     ),
     # exposed-communication
-    "one-rank-sends-to-nobody": Reason("one rank has nobody to send to", "run with 2 ranks or more"),
+    "one-rank-sends-to-nobody": Reason("with one rank there is nobody to send to", "run with 2 ranks or more"),
     "several-bucket-sizes-were-tried": Reason(
         "the run tried several bucket sizes; each has an answer of its own",
         "look at the figure bucket-sweep, or run one size: --variant fixed --set bucket_mb=1",
@@ -34,7 +34,7 @@ REASONS = {
         "watch the DDP module with watch_ddp(ddp, probe), which tells computing from waiting",
     ),
     "communication-too-short-to-notice": Reason(
-        "communication is {share:.1%} of the step: on this link nobody would notice whether it is hidden or not",
+        "communication is {share:.1%} of the step: on this link it makes hardly any difference whether it is hidden",
         "measure on the link that you will train on, or set a slower one (--hosts 2 --link 400mbit)",
         "measure on the link that you will train on",
     ),
@@ -69,12 +69,12 @@ REASONS = {
         "{remedy}",
     ),
     "compute-more-in-a-step": Reason(
-        "smaller buckets do not help gradients that are so few bytes, for each costs a latency: let a step compute more (a "
-        "larger batch, or several micro-batches with no_sync)"
+        "smaller buckets do not help when gradients are so few bytes, because each costs a latency: let a step compute "
+        "more (a larger batch, or several micro-batches with no_sync)"
     ),
     "try-other-buckets": Reason(
-        "try half and twice the bucket size (bucket_cap_mb): the last bucket is waited for as a whole, and each costs a "
-        "latency; if neither helps, send less (several micro-batches with no_sync)"
+        "try half and twice the bucket size (bucket_cap_mb): ranks wait for the whole last bucket, and each bucket "
+        "costs a latency; if neither helps, send less (several micro-batches with no_sync)"
     ),
     "make-buckets-smaller": Reason(
         "give DDP smaller buckets: bucket_cap_mb={start_mib:.2g} (MiB) is a start; then try half and twice as much, since "
@@ -91,7 +91,9 @@ REASONS = {
         "more threads than cores wanted to run, and that alone makes ranks this late",
         "run more steps, on machines that do nothing else",
     ),
-    "no-rank-is-late": Reason("it is not always the same rank that comes last, or it comes little later than the others"),
+    "no-rank-is-late": Reason(
+        "it is not always the same rank that comes last, or it is only a little later than the others"
+    ),
     "rank-late-perhaps-by-chance": Reason(
         "rank {rank} is late by {by_ms:.0f} ms in {late} of {reductions:plural reduction/reductions}, but that is too few, "
         "or the time varies too much, to be more than chance or another program on its cores",

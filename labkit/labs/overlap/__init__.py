@@ -25,33 +25,33 @@ class Config:
 _ACCUMULATE = {"micro_batches": 4, "steps": 5}
 
 VARIANTS = (
-    Variant(name="broken", summary="one bucket for all gradients: they are sent when the backward pass is over"),
-    Variant(name="serial", summary="backward first, then all gradients by hand, one after the other"),
-    Variant(name="ddp-default", summary="DDP as it comes: a first bucket of 1 MiB, then 25 MiB each"),
-    Variant(name="per-parameter", summary="a collective for each parameter: as early as can be, with a latency each"),
-    Variant(name="bucket-sweep", summary="one bucket size after the other in one run, in turn"),
+    Variant(name="broken", summary="one bucket for all gradients, so they are sent after the backward pass"),
+    Variant(name="serial", summary="the backward pass first, then each gradient by hand, one after the other"),
+    Variant(name="ddp-default", summary="DDP with its defaults: a first bucket of 1 MiB, then 25 MiB each"),
+    Variant(name="per-parameter", summary="a collective for each parameter: as early as possible, each with its latency"),
+    Variant(name="bucket-sweep", summary="several bucket sizes in one run, in turn"),
     Variant(
         name="accumulate",
-        summary="K micro-batches, and each sends its gradients: K reductions a step",
+        summary="K micro-batches, each of which sends its gradients: K reductions a step",
         defaults=_ACCUMULATE,
     ),
     Variant(
         name="no-sync",
-        summary="K micro-batches, no_sync around forward and backward of all but the last: 1 reduction",
+        summary="K micro-batches, with no_sync around forward and backward of all but the last: 1 reduction",
         defaults=_ACCUMULATE,
     ),
     Variant(
         name="no-sync-backward-only",
-        summary="no_sync around the backward pass alone: it does nothing, K reductions",
+        summary="no_sync around the backward pass alone, which has no effect: K reductions",
         defaults=_ACCUMULATE,
     ),
     Variant(
         name="no-sync-around-all",
-        summary="no_sync around every micro-batch: nothing is ever sent, and the ranks train apart",
+        summary="no_sync around every micro-batch: nothing is sent, and the ranks train apart",
         defaults=_ACCUMULATE,
     ),
-    Variant(name="find-unused", summary="find_unused_parameters where every parameter is used"),
-    Variant(name="fixed", summary="buckets small enough to leave while the backward pass goes on"),
+    Variant(name="find-unused", summary="find_unused_parameters, although every parameter is used"),
+    Variant(name="fixed", summary="buckets that are small enough to leave during the backward pass"),
 )
 
 
