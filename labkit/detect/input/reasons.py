@@ -27,16 +27,16 @@ STARVED_INPUT = {
         _QUIET,
     ),
     "wait-too-short-to-blame": Reason(
-        "a rank waits {wait_ms:.3g} ms for a batch, {share:.0%} of its step: so little may be the pass of a batch from a "
-        "worker, or one turn of another program",
-        "run it on the model and the machine that you train on; larger steps show whether data hold them up",
+        "a rank waits {wait_ms:.3g} ms for a batch, {share:.0%} of its step: such a short wait may be a batch that comes "
+        "from a worker, or another program that ran for a moment",
+        "run it on the model and the machine that you train on; longer steps show whether they wait for data",
     ),
     "loader-hindered": Reason(
         "waiting takes {share:.0%} of a step, and other programs take cores from whatever prepares the data", _QUIET
     ),
     "no-faster-on-one-batch": Reason(
         "{share:.0%} of a step is spent waiting for data, and yet a run on one ready batch is no faster",
-        "repeat both on a quiet machine; then look at what else a step waits for",
+        "repeat both on a quiet machine; then look for what else a step waits for",
     ),
     "ranks-wait-for-data": Reason(
         "a rank waits {wait_ms:.3g} ms for a batch and computes {compute_ms:.3g} ms on it", "{remedy}"
@@ -66,17 +66,19 @@ STARVED_INPUT = {
 }
 
 CROSS_PROCESS_LOCK = {
-    "one-rank-waits-for-none": Reason("one rank waits for no other", "run with 2 ranks or more"),
+    "one-rank-waits-for-none": Reason("with one rank there is no other to wait for", "run with 2 ranks or more"),
     "workers-fetch-ahead": Reason(
         "workers fetch ahead: how long a rank waits says little of what they wait for", _WITHOUT_WORKERS
     ),
     "no-rank-alone": Reason(
         "the record holds no run of one rank alone to compare with",
-        "run it with --set compare=all, or with --ranks 1 beside",
+        "run it with --set compare=all, or once more with --ranks 1",
         "start it on one rank too, and compare the data spans of the two runs",
     ),
     "too-few-fetches": Reason("{steps:plural step is/steps are} too few to judge by", _MORE_STEPS),
-    "ranks-fetch-beside-each-other": Reason("ranks fetch beside each other as fast as alone, or several at a time"),
+    "ranks-fetch-beside-each-other": Reason(
+        "ranks that fetch at the same time are as fast as one alone, or several are served at a time"
+    ),
     "fetches-in-turn": Reason(
         "fetches end one after the other, half a fetch apart or more, whichever rank they are of, and take {times:.1f} "
         "times as long as alone",
@@ -85,16 +87,16 @@ CROSS_PROCESS_LOCK = {
     ),
     "work-of-all-ranks": Reason(": {ranks} ranks do {gain:.2f} times the work of one"),
     "fetches-share-equally": Reason(
-        "fetches take longer beside each other, but end together: something is shared by equal parts, not in turn"
+        "fetches take longer when ranks fetch at the same time, but end together: ranks share something equally, not in turn"
     ),
     "store-serves-in-turn": Reason(
-        "fetches take longer beside those of other ranks, and all come from one store over one link, which serves requests "
-        "in turn as well: a lock cannot be told from it",
+        "fetches take longer when other ranks fetch too, and all come from one store over one link, which also serves "
+        "requests in turn: a lock looks the same",
         "read from a local copy, and look whether fetches still come one after the other",
     ),
     "in-turn-or-equally": Reason(
-        "fetches take longer beside each other, and noise hides whether ranks fetch in turn or share something by equal "
-        "parts",
+        "fetches take longer when ranks fetch at the same time, and noise hides whether they fetch in turn or share "
+        "something equally",
         _QUIET,
     ),
 }
@@ -111,7 +113,7 @@ SATURATED_STORE = {
     "workers-read-ahead": Reason(
         "workers read ahead: how long a rank waits is not how long reading takes", _WITHOUT_WORKERS
     ),
-    "store-read-once": Reason("the store is read in the first epoch, and no more after it"),
+    "store-read-once": Reason("the store is read in the first epoch only"),
     "too-few-store-reads": Reason("too few steps read from the store", _MORE_STEPS),
     "store-at-its-limit": Reason(
         "{ranks} ranks together read {times:.2f} times what one reads alone: each gets 1/{ranks} of it, and further ranks "
@@ -140,7 +142,7 @@ NEEDLESS_WORKERS = {
         "num_workers=0 for data that are ready in memory; better still, index a whole batch of the tensor at once",
     ),
     "faster-with-workers": Reason("with workers the run is {times:.1f} times as fast as without"),
-    "as-fast-with-workers": Reason("with workers and without the run is as fast, but for noise"),
+    "as-fast-with-workers": Reason("with and without workers the run is equally fast, within noise"),
     "steps-overlap": Reason("steps with and without workers vary, and overlap, too much to tell which is faster", _QUIET),
 }
 

@@ -20,11 +20,11 @@ class Config:
     prep_ms: float = setting(50.0, "what preparing a full batch costs (D)", low=0.0, high=60_000.0)
     prep: str = setting("cpu", "what preparing is: processor time, or waiting", choices=("cpu", "wait"))
     compute_ms: float = setting(
-        25.0, "what a step computes at the least, on a device of its own (C)", low=0.0, high=60_000.0
+        25.0, "how long a step computes at least, on a device of its own (C)", low=0.0, high=60_000.0
     )
     workers: int = setting(2, "DataLoader workers of each rank, where the variant has any", low=1, high=64)
     prefetch: int = setting(2, "batches that each worker prepares ahead (prefetch_factor)", low=1, high=1000)
-    meet: bool = setting(True, "average gradients each step, so that no rank is ahead; else each trains for itself")
+    meet: bool = setting(True, "average gradients each step, so that no rank runs ahead; otherwise each trains for itself")
     source: str = setting(
         "local", "where scans are: in each rank, behind a store's link, or prepared in memory",
         choices=("local", "store", "memory"),
@@ -34,7 +34,9 @@ class Config:
     scan: int = setting(4, "size of a scan: (32·scan)² bytes", low=1, high=64)
     lr: float = setting(0.05, "learning rate of SGD", low=1e-9, high=100.0)
     compare: str = setting(
-        "suited", "what is run beside: what suits the variant, everything, or nothing", choices=("suited", "all", "nothing")
+        "suited",
+        "which runs are made to compare with: those that suit the variant, all, or none",
+        choices=("suited", "all", "nothing"),
     )
 
 
@@ -44,22 +46,26 @@ LOCK = {"prep": "wait", "prep_ms": 20.0, "compute_ms": 18.0}
 STORE = {"source": "store", "prep": "wait", "prep_ms": 0.0}
 
 VARIANTS = (
-    Variant(name="broken", summary="each rank prepares a batch, then computes on it: one waits while the other works"),
+    Variant(name="broken", summary="a DataLoader as in tutorials: each rank prepares a batch, then computes on it"),
     Variant(name="workers", summary="DataLoader workers prepare ahead while the device computes"),
     Variant(name="cached", summary="each sample is prepared once and kept on the local disk; no workers"),
-    Variant(name="locked", summary="all ranks prepare under one lock that crosses processes", defaults=LOCK),
-    Variant(name="thread-locked", summary="the same under a threading.Lock: each process has its own", defaults=LOCK),
+    Variant(name="locked", summary="all ranks prepare under one lock that all processes share", defaults=LOCK),
+    Variant(
+        name="thread-locked", summary="the same with a threading.Lock, of which each process has its own", defaults=LOCK
+    ),
     Variant(name="shared-store", summary="all ranks read from one store behind a slow link", defaults=STORE),
     Variant(
-        name="shared-store-cached", summary="the same, each sample fetched once and kept on the local disk", defaults=STORE
+        name="shared-store-cached",
+        summary="the same, but each sample is fetched once and kept on the local disk",
+        defaults=STORE,
     ),
     Variant(
         name="workers-in-memory",
-        summary="workers for data that are ready in memory: they only pass them on, and it takes longer",
+        summary="workers for data that are ready in memory: all they do is pass them on",
         defaults={"source": "memory", "prep_ms": 0.0, "compute_ms": 0.0, "num_samples": NUM_DIGITS, "batch": 32},
     ),
-    Variant(name="dummy", summary="the dummy-batch test: one ready batch again and again, no input at all"),
-    Variant(name="fixed", summary="workers and a cache on the local disk"),
+    Variant(name="dummy", summary="the dummy-batch test: the same ready batch in each step, no input at all"),
+    Variant(name="fixed", summary="workers, and a cache on the local disk"),
 )
 
 
