@@ -8,9 +8,9 @@ SUBJECT, PLACE = "Asynchronous updates and slow ranks", 9
 
 EXPLAINED = {
     "stale-gradients": Explained(
-        "Where ranks do not wait for each other, a gradient is applied to weights that have moved on since it was "
-        "computed. A delay bears a smaller learning rate than fresh gradients do, and acts like momentum. More samples go "
-        "by in a second, and the loss swings or stands still.",
+        "When ranks do not wait for each other, a gradient is applied to weights that have moved on since it was "
+        "computed. Old gradients need a smaller learning rate than fresh ones, and act like momentum. More samples go by "
+        "in a second, and the loss swings or stands still.",
         """\
 - optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 + optimizer = torch.optim.SGD(model.parameters(), lr=0.02)

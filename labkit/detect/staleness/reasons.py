@@ -56,7 +56,7 @@ REASONS = {
     ),
     "stale-gradients-do-harm-beyond-the-limit": Reason(
         "{stale}, and the mean loss of the last gradients is {loss:.3g} where a synchronous run of the same learning rate "
-        "and momentum has {sync:.3g} after as many samples; lr·curvature is {times:.2g} times what a delay of {delay} bears",
+        "and momentum has {sync:.3g} after as many samples; lr·curvature is {times:.2g} times the limit for a delay of {delay}",
         "lower the learning rate below 2·sin(π/(2(2τ+1)))/λ for a staleness τ and a curvature λ, and drop the momentum: not "
         "waiting acts like momentum already; or bound the staleness; or average the gradients synchronously",
     ),
@@ -70,8 +70,8 @@ REASONS = {
         "train longer, so that the two ends are told apart",
     ),
     "unstable-by-the-delay-alone": Reason(
-        "{stale}, and the loss does not fall; lr·curvature is {times:.2g} times what a delay of {delay} bears, yet is "
-        "within what fresh gradients bear",
+        "{stale}, and the loss does not fall; lr·curvature is {times:.2g} times the limit for a delay of {delay}, "
+        "and below the limit for fresh gradients",
         "lower the learning rate below 2·sin(π/(2(2τ+1)))/λ for a staleness τ and a curvature λ, and drop the momentum: not "
         "waiting acts like momentum already; or bound the staleness; or average the gradients synchronously",
     ),
@@ -120,6 +120,6 @@ REASONS = {
     "others-wait-for-a-slow-rank": Reason(
         "{told}, and the others wait for it",
         "find out why it is slow (another job, heat, a worse link, more data) or take it out; give it a smaller batch; or "
-        "do not wait, at a learning rate that stale gradients bear",
+        "do not wait, at a learning rate that is low enough for stale gradients",
     ),
 }

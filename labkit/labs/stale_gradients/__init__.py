@@ -1,4 +1,4 @@
-"""Lab 04: what does not waiting cost?"""
+"""Lab 04: what does it cost not to wait?"""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ class Config:
         high=100.0,
     )
     momentum: float = setting(0.9, "momentum of SGD", low=0.0, high=0.9999)
-    straggler: float = setting(1.0, "the last rank takes this many times as long for a gradient (k)", low=1.0, high=100.0)
+    straggler: float = setting(1.0, "how many times as long the last rank takes for a gradient (k)", low=1.0, high=100.0)
     bound: int = setting(
-        0, "staleness bound: who is more than this many gradients ahead of the slowest waits; 0 is none", low=0, high=10_000
+        0,
+        "staleness bound: a rank that is more than this many gradients ahead of the slowest waits; 0 is no bound",
+        low=0,
+        high=10_000,
     )
     serve: str = setting(
         "arrival",
@@ -52,7 +55,7 @@ VARIANTS = (
     Variant(name="broken", summary="asynchronous, with the learning rate and the momentum of the synchronous run"),
     Variant(
         name="async-no-momentum",
-        summary="asynchronous without momentum: not waiting acts like momentum already",
+        summary="asynchronous, and without momentum",
         defaults={"momentum": 0.0},
     ),
     Variant(
@@ -62,25 +65,25 @@ VARIANTS = (
     ),
     Variant(
         name="async-straggler",
-        summary="async-theory-lr, and one rank is four times as slow: nobody waits for it",
+        summary="async-theory-lr with one rank that takes four times as long: nobody waits for it",
         defaults={**BY_THEORY, "straggler": 4.0},
     ),
     Variant(
         name="async-bounded",
-        summary="async-straggler, and nobody may be more than two gradients ahead of the slow rank",
+        summary="async-straggler with a bound: nobody may be more than two gradients ahead of the slow rank",
         defaults={**BY_THEORY, "straggler": 4.0, "bound": 2},
     ),
     Variant(
         name="async-in-turn",
-        summary="asynchronous, but served rank by rank: stale all the same, and repeatable",
+        summary="asynchronous, and served rank by rank: as stale as before, and repeatable",
         defaults={**BY_THEORY, "serve": "in-turn"},
     ),
     Variant(
         name="sync-straggler",
-        summary="synchronous, and one rank is four times as slow: everybody waits for it",
+        summary="synchronous with one rank that takes four times as long: everybody waits for it",
         defaults={"straggler": 4.0},
     ),
-    Variant(name="fixed", summary="synchronous: gradients of one version are averaged, then all ranks step together"),
+    Variant(name="fixed", summary="synchronous: all ranks average their gradients, then step together"),
 )
 
 
@@ -88,9 +91,9 @@ SPEC = LabSpec(
     number=4,
     slug="stale-gradients",
     title="Stale gradients",
-    question="What does not waiting cost?",
-    symptom="Workers no longer wait for each other, every device is busy, more samples go by a second, and the loss does "
-    "not fall.",
+    question="What does it cost not to wait?",
+    symptom="Workers no longer wait for each other, every device is busy, more samples go by in a second, and the loss "
+    "does not fall.",
     minutes=40,
     ranks=4,
     config=Config,
@@ -118,7 +121,7 @@ SPEC = LabSpec(
     symptoms=(
         Symptom(
             "Workers no longer wait for each other, more samples go by, and the loss swings or stands still",
-            "gradients that are older than the learning rate and momentum bear",
+            "gradients that are too old for the learning rate and the momentum",
             ("broken",),
         ),
         Symptom(
@@ -127,7 +130,7 @@ SPEC = LabSpec(
             ("broken",),
         ),
         Symptom(
-            "A slow device has hardly a say in the weights, and what it says is old",
+            "A slow device contributes few gradients, and they are old",
             "nobody waits for the straggler",
             ("async-straggler", "async-bounded"),
         ),

@@ -84,7 +84,7 @@ def test_without_a_synchronous_run_theory_convicts_what_only_delay_makes_unstabl
     assert verdict.numbers["times"] == pytest.approx(2.25, abs=0.05) and verdict.numbers["delay"] == 3
     harm = stale(served(ORDER, FLAT, **beyond), in_step(falling(25)))
     assert harm.reason == "stale-gradients-do-harm-beyond-the-limit"
-    assert "2.2 times what a delay of 3 bears" in verdict.cause and "2.2 times what a delay of 3 bears" in harm.cause
+    assert "2.2 times the limit for a delay of 3" in verdict.cause and "2.2 times the limit for a delay of 3" in harm.cause
     too_high_anyway = stale(served(ORDER, FLAT, lr=1.0, momentum=0.0, events=[curvature(5.0)]))
     assert too_high_anyway.status == "inconclusive"
     assert too_high_anyway.reason == "loss-does-not-fall-and-no-synchronous-run"
