@@ -5,7 +5,7 @@ MEANINGS = {
     "staleness_mean": "mean number of updates between computing a gradient and applying it",
     "staleness_max": "the same, for the oldest gradient",
     "mean_staleness_as_derived": "whether the mean is what the formula says",
-    "samples_per_s": "samples that all ranks read in a second",
+    "samples_per_s": "samples that are read in a second, all ranks",
     "throughput_over_sync": "samples a second, as a multiple of the synchronous run's",
     "loss_final": "the loss at the end, on all data",
     "loss_final_sync": "the loss at the end of the synchronous run, on all data",

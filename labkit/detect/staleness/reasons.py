@@ -56,7 +56,8 @@ REASONS = {
     ),
     "stale-gradients-do-harm-beyond-the-limit": Reason(
         "{stale}, and the mean loss of the last gradients is {loss:.3g} where a synchronous run of the same learning rate "
-        "and momentum has {sync:.3g} after as many samples; lr·curvature is {times:.2g} times the limit for a delay of {delay}",
+        "and momentum has {sync:.3g} after as many samples; lr·curvature is {times:.2g} times the limit for a delay of "
+        "{delay}",
         "lower the learning rate below 2·sin(π/(2(2τ+1)))/λ for a staleness τ and a curvature λ, and drop the momentum: not "
         "waiting acts like momentum already; or bound the staleness; or average the gradients synchronously",
     ),

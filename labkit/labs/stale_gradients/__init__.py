@@ -24,7 +24,7 @@ class Config:
     straggler: float = setting(1.0, "how many times as long the last rank takes for a gradient (k)", low=1.0, high=100.0)
     bound: int = setting(
         0,
-        "staleness bound: a rank that is more than this many gradients ahead of the slowest waits; 0 is no bound",
+        "staleness bound: a rank waits when it is more than this many gradients ahead of the slowest; 0: none",
         low=0,
         high=10_000,
     )
