@@ -73,17 +73,22 @@ class CheckResult:
 
 
 class Diff:
-    """Two sources and their difference."""
+    """Two sources and their difference.
 
-    def __init__(self, before_name: str, after_name: str, before: str, after: str) -> None:
+    Args:
+        before_name, after_name: what the two are called.
+        before, after: the sources.
+        context: equal lines that are shown around each change; the default shows a whole function.
+    """
+
+    def __init__(self, before_name: str, after_name: str, before: str, after: str, *, context: int = 20) -> None:
         self.before_name, self.after_name = before_name, after_name
-        self.before, self.after = before, after
+        self.before, self.after, self.context = before, after, context
 
     def __repr__(self) -> str:
-        lines = difflib.unified_diff(
-            self.before.splitlines(), self.after.splitlines(), self.before_name, self.after_name, lineterm="", n=20
-        )
-        return "\n".join(lines)
+        before, after = self.before.splitlines(), self.after.splitlines()
+        names = self.before_name, self.after_name
+        return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=self.context))
 
     _repr_html_ = as_html
 

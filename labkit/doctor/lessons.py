@@ -96,7 +96,7 @@ def repair(script: Path | str, *changes: tuple[str, str]) -> Diff:
             )
         after = after.replace(old, new)
     path.write_text(after, encoding="utf-8")
-    return Diff(f"{path.name} before", f"{path.name} after", before, after)
+    return Diff(f"{path.name} before", f"{path.name} after", before, after, context=2)
 
 
 def check(script: Path | str) -> CheckResult:

@@ -13,7 +13,7 @@ REASONS = {
     "optimizer-holds-the-models-parameters": Reason("every parameter that the optimizer holds is one of the model's"),
     "optimizer-holds-others-but-weights-move": Reason(
         "the optimizer holds {orphans:plural parameter/parameters} that the model does not have, and weights move all the "
-        "same: another part of the model may be frozen or gone on purpose",
+        "same: another part of the model may be frozen or removed on purpose",
         "make the optimizer from model.parameters() of the finished model, and look again",
     ),
     "optimizer-holds-what-nothing-uses": Reason(
@@ -23,13 +23,13 @@ REASONS = {
     ),
     # per-rank-norm
     "ranks-train-apart": Reason(
-        "local_steps says that ranks train apart for {steps:plural step/steps}, with norms of their own"
+        "local_steps says that ranks train apart for {steps:plural step/steps}, each with a norm of its own"
     ),
     "no-norms-of-one-step": Reason(
         "no two ranks recorded a gradient norm for the same step",
         "record what clip_grad_norm_ returns, on every rank, as the scalar grad_norm",
     ),
-    "no-finite-norm-on-every-rank": Reason("no step has a finite norm on every rank", "find out first what is not finite"),
+    "no-finite-norm-on-every-rank": Reason("no step has a finite norm on every rank", "first find out what is not finite"),
     "each-rank-has-a-norm-of-its-own": Reason(
         "ranks find different norms for one gradient: each sees its own shard alone, or its own gradient before those of "
         "all ranks are averaged, scales it by a factor of its own, and the clipped gradient points elsewhere",
@@ -86,24 +86,26 @@ REASONS = {
         "no strategy was declared",
         "declare strategy, num_parameters and room_bytes, and count a step (lab zero-stages)",
     ),
-    "one-rank-shares-nothing": Reason("one rank sends nothing, and has nobody to share with", "run it on several ranks"),
+    "one-rank-shares-nothing": Reason(
+        "with one rank there is nobody to share with, and nothing is sent", "run it on several ranks"
+    ),
     "memory-and-collectives-not-counted": Reason(
         "no step's memory and collectives were counted", "count a step with CollectiveCounter and bytes_alive"
     ),
     "room-not-declared": Reason("how much memory a device has was not declared", "declare room_bytes"),
     "lower-stage-holds-less": Reason(
-        "{own} holds more than the device has, and {lower}, of stage {stage} only, fits: what a higher stage keeps beside "
-        "its shards (weights that stay gathered, whole copies) outweighs what it saves on this model",
+        "{own} holds more than the device has, and {lower}, of stage {stage} only, fits: what a higher stage keeps "
+        "besides its shards (weights that stay gathered, whole copies) is more than it saves on this model",
         "use {lower}, or let {own} keep less gathered (DeepSpeed: stage3_max_live_parameters and "
         "stage3_param_persistence_threshold; hsdp: fewer replicas)",
     ),
     "stage-itself-does-not-fit": Reason(
         "{own} itself does not fit, so cost is not the question: use a higher stage, or more ranks"
     ),
-    "nothing-that-fits-sends-less": Reason("nothing that was run beside {own}, and fits, sends less"),
+    "nothing-that-fits-sends-less": Reason("of the strategies that were run with {own}, none that fits sends less"),
     "no-lower-stage-fits": Reason("by the paper's formula no lower stage than {stage} fits"),
     "lower-stage-was-not-run": Reason(
-        "by the paper's formula stage {stage} would fit, but no run of it lies beside this one",
+        "by the paper's formula stage {stage} would fit, but the record has no run of it to compare with",
         "run a strategy of stage {stage} on the same ranks and link",
     ),
     "too-few-steps-beside-a-cheaper-stage": Reason(

@@ -32,17 +32,19 @@ class Config:
 
 
 VARIANTS = (
-    Variant(name="broken", summary="stage 3 (FSDP2, resharding) on a slow link, where stage 2 would fit"),
+    Variant(name="broken", summary="stage 3 (FSDP2, resharding) on a slow link, although stage 2 would fit"),
     Variant(name="compare", summary="every strategy, on a fast and on the slow link, in one record"),
     *(Variant(name=strategy.name, summary=strategy.summary) for strategy in STRATEGIES.values()),
     Variant(
         name="deepspeed-defaults",
-        summary="DeepSpeed stage 3 as it comes: on a small model it keeps more than stage 2",
+        summary="DeepSpeed stage 3 with its defaults: on a small model it keeps more than stage 2",
         defaults={"live_parameters": 10**9},
     ),
-    Variant(name="optimizer-first", summary="FSDP2 with the optimizer made before the model is sharded: nothing is learnt"),
-    Variant(name="norm-of-shards", summary="FSDP1 with torch's clip_grad_norm_: each rank clips by a norm of its own"),
-    Variant(name="seeds-differ", summary="FSDP2 from weights that differ by rank: the shards make a chimera"),
+    Variant(name="optimizer-first", summary="FSDP2 with the optimizer made before the model is sharded: it learns nothing"),
+    Variant(name="norm-of-shards", summary="FSDP1 with torch's clip_grad_norm_: each rank clips by its own norm"),
+    Variant(
+        name="seeds-differ", summary="FSDP2 from weights that differ by rank: shards of several models are put together"
+    ),
     Variant(name="fixed", summary="the cheapest strategy that fits"),
 )
 

@@ -55,6 +55,14 @@ def test_names_that_look_like_markup_stay_text(broken):
     assert "<b>" not in Diff("<b>", "y", "a < b", "a > b")._repr_html_()
 
 
+def test_a_difference_shows_as_many_equal_lines_around_as_it_is_asked_to():
+    lines = [f"line {number}" for number in range(9)]
+    before, after = "\n".join(lines), "\n".join([*lines[:4], "another", *lines[5:]])
+    assert all(line in repr(Diff("x", "y", before, after)) for line in ("line 0", "line 8"))
+    short = repr(Diff("x", "y", before, after, context=1))
+    assert "+another" in short and "line 3" in short and "line 2" not in short and "line 6" not in short
+
+
 def test_every_noun_draws_itself_as_html_and_as_text(broken, fixed):
     verdicts = Verdicts([detect(broken), detect(fixed)])
     nouns = [broken, verdicts, verdicts[0], CheckResult([]), CheckResult(["a < b"]), Diff("x", "y", "a\nb", "a\nc"),
