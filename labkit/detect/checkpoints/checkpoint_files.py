@@ -1,4 +1,4 @@
-"""Can each checkpoint be gone on from?
+"""Can training resume from each checkpoint?
 
 A checkpoint that several ranks write to one path is torn, and so is one whose tensors training changes while a thread
 writes them. One that lacks the state of the learning-rate schedule, of the scaler or of averaged weights restores the rest
@@ -20,7 +20,7 @@ from ..verdict import Verdict, answering
 from .resumed import resumes
 
 NAME = "checkpoint-files"
-QUESTION = "Can each checkpoint be gone on from?"
+QUESTION = "Can training resume from each checkpoint?"
 OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 

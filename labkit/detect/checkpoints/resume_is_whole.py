@@ -1,4 +1,4 @@
-"""Does training go on from all that a checkpoint holds?
+"""Does a resumed run use all that its checkpoint holds?
 
 A resume that restores the weights alone runs, and its loss falls. What it lost shows in the first updates: moments that are
 zero again, a schedule at its start, a scale that is searched anew; or weights that were loaded and then overwritten.
@@ -21,7 +21,7 @@ from ..verdict import Verdict, answering
 from .resumed import Resumed, resumes
 
 NAME = "resume-is-whole"
-QUESTION = "Does training go on from all that a checkpoint holds?"
+QUESTION = "Does a resumed run use all that its checkpoint holds?"
 OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 

@@ -12,7 +12,7 @@ from ...record.schema import Record
 from ..verdict import Verdict, answering
 
 NAME = "weights-put-back"
-QUESTION = "Does training go on from the weights that it left, or kept?"
+QUESTION = "Does an evaluation leave the trained weights as they were?"
 OF_THE_DOCTOR = True
 _answer = answering(NAME, QUESTION)
 

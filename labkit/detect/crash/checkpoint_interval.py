@@ -18,7 +18,7 @@ from ..verdict import Verdict, answering
 from .measures import attempts, crashes, saves
 
 NAME = "checkpoint-interval"
-QUESTION = "Are checkpoints as frequent as failures ask for?"
+QUESTION = "Are checkpoints saved at a good interval?"
 TIMED = True
 _answer = answering(NAME, QUESTION)
 

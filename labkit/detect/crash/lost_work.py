@@ -12,7 +12,7 @@ from ..verdict import Verdict, answering
 from .measures import Crash, crashes, saves
 
 NAME = "lost-work"
-QUESTION = "Does a crash send the run back further than to its newest checkpoint?"
+QUESTION = "Does a crash undo more than the work since the newest checkpoint?"
 _answer = answering(NAME, QUESTION)
 
 

@@ -27,7 +27,7 @@ from .measures import (
 )
 
 NAME = "resume-departs"
-QUESTION = "Does the resumed run depart from the uninterrupted one?"
+QUESTION = "Does the resumed run differ from the uninterrupted one?"
 _answer = answering(NAME, QUESTION)
 
 ROUNDING = 1e-4

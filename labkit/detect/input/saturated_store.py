@@ -17,7 +17,7 @@ from ..verdict import Verdict, answering
 from .measures import ENOUGH, counted, fetches, store_rates
 
 NAME = "saturated-store"
-QUESTION = "Is the store that all ranks read from at its limit?"
+QUESTION = "Is the store that all ranks share at its limit?"
 TIMED = True
 _answer = answering(NAME, QUESTION)
 

@@ -14,7 +14,7 @@ from ..under_load import is_heavy
 from ..verdict import Verdict, answering
 
 NAME = "worker-restarts"
-QUESTION = "Do epochs begin with a wait for new workers?"
+QUESTION = "Does each epoch begin with a wait for new workers?"
 OF_THE_DOCTOR = True
 TIMED = True
 _answer = answering(NAME, QUESTION)

@@ -15,14 +15,14 @@ EXPLAINED = {
 - model = DistributedDataParallel(net, bucket_cap_mb=1000)
 + model = DistributedDataParallel(net)
 """,
-        "labkit times each bucket's reduction and the backward pass, and counts what of the reductions lies outside all "
-        "computing.",
-        "On a slow link even good buckets cannot be hidden: no more is asked than the shorter of the two. Ranks that "
-        "share cores wait for the scheduler; where noise decides, the answer is inconclusive.",
+        "labkit times each bucket's reduction and the backward pass, and adds up the part of the reductions that lies "
+        "outside all computing.",
+        "On a slow link even good buckets cannot be hidden: labkit asks for no more than the shorter of the two. Ranks that "
+        "share cores wait for the scheduler; if noise decides, the answer is inconclusive.",
     ),
     "missing-no-sync": Explained(
         "DDP reduces in each backward pass. With K micro-batches in an update that is K reductions, of which the last one "
-        "would do: gradients add up on each rank meanwhile.",
+        "is enough: until then gradients add up on each rank.",
         """\
   for number, (inputs, labels) in enumerate(micro_batches):
 -     (loss_of(model(inputs), labels) / len(micro_batches)).backward()
@@ -44,8 +44,8 @@ EXPLAINED = {
       loss.backward()
 """,
         "labkit notes which passes ran in no_sync and which reduced, and compares the ranks' weights at the end.",
-        "Local SGD leaves gradients unreduced on purpose and averages weights instead. Where the ranks' weights end "
-        "equal, it is no finding.",
+        "Local SGD leaves gradients unreduced on purpose and averages weights instead. If the ranks end with equal "
+        "weights, it is no finding.",
     ),
     "per-parameter-reduction": Explained(
         "A collective costs a latency, however small it is. One for each parameter costs that latency hundreds of times a "
@@ -55,29 +55,29 @@ EXPLAINED = {
 + model = DistributedDataParallel(net)
 """,
         "labkit counts the collectives of a step and their sizes.",
-        "A model whose every parameter is large fills a bucket with each: that is as it should be, and is clear.",
+        "A model whose every parameter is large fills a bucket with each: that is right, and the answer is clear.",
     ),
     "needless-find-unused": Explained(
         "find_unused_parameters lets DDP walk the graph in each forward pass and reduce a list of what was used. It is "
-        "needed where a step may leave parameters out. Where none does, the walk and the extra reduction are for nothing.",
+        "needed where a step may leave parameters out. If none does, the walk and the extra reduction are wasted.",
         """\
 - model = DistributedDataParallel(net, find_unused_parameters=True)
 + model = DistributedDataParallel(net)
 """,
-        "labkit looks whether any parameter was left out in any pass that it watched.",
-        "A later step may leave one out. DDP then raises an error, so that trying is safe.",
+        "labkit checks whether any parameter was left out in any pass that it watched.",
+        "A later step may leave one out. DDP then raises an error, so it is safe to try.",
     ),
     "late-rank": Explained(
         "A collective makes all ranks as slow as the slowest. Each rank's own step time is the same, so it names nobody. "
-        "The one that comes last to each collective is the one for whom the others wait.",
+        "The others wait for the rank that comes last to each collective.",
         """\
 - if dist.get_rank() == 0:
 + if dist.get_rank() == 0 and step % 100 == 0:
       draw_histograms(model, step)
 """,
         "labkit notes when each rank comes to each reduction, by clocks that are aligned.",
-        "More threads than cores make ranks late by turns. A rank is named only where noise that strikes ranks at random "
-        "would hardly do the same.",
+        "If there are more threads than cores, ranks are late in turn. labkit names a rank only if noise that strikes ranks "
+        "at random would hardly do the same.",
     ),
 }
 

@@ -10,7 +10,7 @@ EXPLAINED = {
     "optimizer-before-sharding": Explained(
         "FSDP2 puts sharded parameters in the place of the old ones. An optimizer that was made before holds the old "
         "ones: its steps move tensors that nothing computes with, and keep them in memory. Under DDP the order does not "
-        "matter, for the parameters stay the same objects.",
+        "matter, because the parameters stay the same objects.",
         """\
 - optimizer = torch.optim.AdamW(model.parameters())
   for block in model.blocks:
@@ -18,13 +18,13 @@ EXPLAINED = {
   fully_shard(model)
 + optimizer = torch.optim.AdamW(model.parameters())
 """,
-        "labkit looks which parameters the optimizer holds, and which of them the model still has.",
-        "A second model, or a part that is gone on purpose: where weights move all the same, the answer is inconclusive.",
+        "labkit looks up which parameters the optimizer holds, and which of them the model still has.",
+        "A second model, or a part that was removed on purpose: if weights move all the same, the answer is inconclusive.",
     ),
     "per-rank-norm": Explained(
-        "The norm of a gradient is a number of the whole model. A function that sees one shard finds the shard's norm, "
+        "The norm of a gradient belongs to the whole model. A function that sees one shard finds the shard's norm, "
         "and one that is called before gradients are averaged finds the rank's own. Each rank then scales by a factor of "
-        "its own, and the update points elsewhere.",
+        "its own, and the update has another direction.",
         """\
   loss.backward()
 - torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -32,8 +32,8 @@ EXPLAINED = {
   optimizer.step()
 """,
         "labkit compares the norm that each rank finds at the same step.",
-        "Ranks that train apart for some steps on purpose (local SGD) have norms of their own. The order of sums shifts "
-        "the last digits, which is allowed for.",
+        "Ranks that train apart for some steps on purpose (local SGD) have norms of their own. The order of sums changes "
+        "the last digits, and that is tolerated.",
     ),
     "unequal-init": Explained(
         "DDP sends rank 0's weights to all ranks when it wraps a model. fully_shard does not: each rank keeps its shard "
@@ -49,8 +49,8 @@ EXPLAINED = {
         "A broadcast or a loaded checkpoint after wrapping makes ranks equal again; the hash after wrapping shows it.",
     ),
     "wrong-stage": Explained(
-        "A higher stage of ZeRO holds less and sends more: stage 3 gathers the weights again for the backward pass. Where "
-        "a lower stage fits into memory, what is sent beyond it is waited for in vain.",
+        "A higher stage of ZeRO holds less and sends more: stage 3 gathers the weights again for the backward pass. If a "
+        "lower stage fits into memory, ranks wait for bytes that need not be sent.",
         """\
   for block in model.blocks:
 -     fully_shard(block)
