@@ -17,14 +17,12 @@ class Config:
     batch: int = setting(64, "samples in a batch (B)", low=1, high=1797)
     epochs: int = setting(4, "passes over the digits; for the GPT, 28 batches each", low=1, high=1000)
     steps: int = setting(0, "cap on the steps of the whole run; 0 is no cap", low=0, high=1_000_000)
-    optimizer: str = setting("adam", "who turns gradients into updates", choices=("adam", "sgd"))
+    optimizer: str = setting("adam", "the optimizer", choices=("adam", "sgd"))
     lr: float = setting(3e-3, "learning rate", low=1e-9, high=100.0)
-    eps: float = setting(1e-12, "eps of Adam; it must be small beside the gradients of a small loss", low=0.0, high=1.0)
-    loss_weight: float = setting(
-        1e-5, "the loss is multiplied by this, as one term among several would be", low=1e-12, high=1e38
-    )
+    eps: float = setting(1e-12, "eps of Adam; it must be far smaller than the gradients of a small loss", low=0.0, high=1.0)
+    loss_weight: float = setting(1e-5, "the weight of the loss: it is one term among several", low=1e-12, high=1e38)
     clip_norm: float = setting(0.0, "largest norm of the gradients; 0 does not clip", low=0.0, high=1e9)
-    fixed_batch: bool = setting(False, "every step takes the very same batch")
+    fixed_batch: bool = setting(False, "every step takes the same batch")
     init_scale: float = setting(65536.0, "the scaler's first scale (torch's own default)", low=1.0, high=2.0**60)
     growth_interval: int = setting(
         2000, "steps without overflow after which the scaler doubles its scale", low=1, high=10**6
@@ -42,23 +40,23 @@ _SMALL_FOR_BF16 = {"lr": 1e-4, "batch": 16, "loss_weight": 1.0}
 
 VARIANTS = (
     Variant(name="broken", summary="fp16 autocast without a scaler: small gradients become 0"),
-    Variant(name="fp32", summary="plain fp32, what all others are compared with"),
+    Variant(name="fp32", summary="plain fp32: all others are compared with it"),
     Variant(name="tf32", summary="fp32 whose matrix products round their inputs to tf32; needs a GPU"),
     Variant(name="bf16-autocast", summary="bf16 autocast: fp32's range, so no scaler"),
     Variant(name="half-weights", summary="weights made fp16 by .half(): small updates round away", defaults=_SMALL_FOR_FP16),
     Variant(
         name="bf16-weights",
-        summary="weights in bf16 without an fp32 master copy: small updates round away",
+        summary="weights in bf16, without a master copy in fp32: small updates round away",
         defaults=_SMALL_FOR_BF16,
     ),
     Variant(
         name="autocast-whole-loop",
-        summary="one autocast context around the whole loop: the first casts of the weights are used for ever",
+        summary="one autocast context around the whole loop: every step computes with the first casts of the weights",
         defaults={"fixed_batch": True, "steps": 20, "loss_weight": 1.0},
     ),
     Variant(
         name="clip-before-unscale",
-        summary="gradients are clipped while they still carry the scale: what is left of them is 1/scale",
+        summary="gradients are clipped while they still carry the scale: 1/scale of them is left",
         defaults={"optimizer": "sgd", "lr": 0.1, "loss_weight": 1.0, "clip_norm": 1.0},
     ),
     Variant(name="fixed", summary="fp16 autocast with a GradScaler"),
