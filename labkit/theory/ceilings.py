@@ -81,6 +81,11 @@ class LinkFit:
         return np.array([all_reduce_s(size, self.world_size, self.alpha_s, self.bytes_per_s) for size in self.sizes])
 
     @property
+    def sent_bytes(self) -> np.ndarray:
+        """What each rank of a ring sends at each size: 2(W − 1)/W of the message."""
+        return 2 * (self.world_size - 1) / self.world_size * np.asarray(self.sizes, dtype=float)
+
+    @property
     def residuals(self) -> np.ndarray:
         """By size: how far the line lies above the measurement (negative: below), as a share of the measurement."""
         return self.predicted_s / self.measured_s - 1

@@ -208,7 +208,7 @@ def saw_tooth(log: RankLog, window_ms: float = WINDOW_MS) -> tuple[np.ndarray, n
     origin, window = log.steps[0].start_ns, window_ms * 1e6
     count = max(1, int((log.steps[-1].end_ns - origin) // window))
     busy = np.zeros(count)
-    for start, end in _computing(log):
+    for start, end in computing(log):
         first, last = int((start - origin) // window), int((end - origin) // window)
         for place in range(first, min(last, count - 1) + 1):
             low, high = origin + place * window, origin + (place + 1) * window
@@ -216,8 +216,8 @@ def saw_tooth(log: RankLog, window_ms: float = WINDOW_MS) -> tuple[np.ndarray, n
     return (np.arange(count) + 0.5) * window / 1e9, busy / window
 
 
-def _computing(log: RankLog) -> list[tuple[int, int]]:
-    """Intervals in which a rank computes: spans of compute without what a collective or a fetch covers."""
+def computing(log: RankLog) -> list[tuple[int, int]]:
+    """Intervals in ns in which a rank computes: spans of compute without what a collective or a fetch covers."""
     found = []
     for step in log.steps:
         away = _merged(span for span in step.spans if span.lane in ("comm", "data"))

@@ -36,9 +36,10 @@ def crash_timeline(*records: Record) -> Picture:
     """Steps done over the time of the wall clock: each attempt, its crash, the restart, what was done twice, each save."""
     need(records)
     figure = Figure(figsize=(10.5, 1.1 + 2.3 * len(records)))
-    axes = figure.subplots(len(records), 1, squeeze=False)[:, 0]
+    axes = figure.subplots(len(records), 1, squeeze=False, sharex=True)[:, 0]  # times are compared
     words = []
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
+        axis.tick_params(labelbottom=True)
         words.append(f"{name}: {_draw_attempts(axis, record.run)}")
         axis.set_title(name, loc="left", fontsize=10.5, fontweight="bold")
         axis.set_ylabel("steps done")

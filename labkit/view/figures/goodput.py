@@ -18,6 +18,8 @@ from ..picture import Picture
 from .common import finish, need, plain_axes
 
 FAILURES = 400
+INTERVALS_S = (0.01, 0.1, 1, 10, 60, 300, 900, 3600, 3 * 3600, 12 * 3600, 48 * 3600)
+"""Ticks: intervals as a person says them."""
 
 
 def goodput_against_interval(*records: Record) -> Picture:
@@ -48,10 +50,14 @@ def goodput_against_interval(*records: Record) -> Picture:
                       arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8})  # fmt: skip
         given.append(f"{name}: {found.said}")
         words.append(f"{given[-1]}: Young's interval {duration(young)}, goodput there {reached:.1%}")
-    axis.set_xlabel("computation between two checkpoints, in seconds")
+    shortest, longest = axis.get_xlim()
+    ticks = [tick for tick in INTERVALS_S if shortest <= tick <= longest]
+    axis.set_xticks(ticks, [duration(tick) for tick in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("computation between two checkpoints")
     axis.set_ylabel("goodput: share of time that counts")
-    axis.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axis.set_ylim(0.8 if lowest > 0.85 else 0, 1.03)
+    axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axis.set_ylim(max(0.0, np.floor(lowest * 10 - 1) / 10), 1.01)
     axis.legend(frameon=False, fontsize=8.5, loc="lower center")
     plain_axes(axis)
     axis.set_title("\n".join(textwrap.fill(line, 130, subsequent_indent="    ") for line in given), fontsize=8.5, loc="left")

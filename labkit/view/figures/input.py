@@ -11,12 +11,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from ...detect.input.measures import (
-    WINDOW_MS,
     amdahl,
+    computing,
     free_running,
     mean_waits,
     samples_per_s,
-    saw_tooth,
     share_alone,
     store_rates,
 )
@@ -35,7 +34,7 @@ MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def saw_tooth_by_rank(*records: Record) -> Picture:
-    """By rank: the share of each 50 ms that it computes, and below it, when it waits for data.
+    """By rank: when it computes, and below it, when it waits for data, to the millisecond.
 
     Of a longer run, the end of its first epoch and what follows it: caches are filled then, and workers start again.
     """
@@ -55,20 +54,10 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
         for begin in begins:
             axis.axvline(begin, color=palette.GREY, linewidth=1, linestyle=":")
         for rank, log in enumerate(run.ranks):
-            times, shares = saw_tooth(log)
-            shift = (log.steps[0].start_ns - origin) / 1e9 if log.steps else 0.0
-            shown = (times + shift >= first - 0.05) & (times + shift <= first + SECONDS + 0.05)
-            base = rank + 0.78
-            axis.fill_between((times + shift)[shown], base, base - 0.7 * np.clip(shares, 0, 1)[shown], step="mid",
-                              color=palette.BLUE, alpha=0.85, linewidth=0)  # fmt: skip
-            axis.axhline(base - 0.7, color=palette.LIGHT, linewidth=0.6, zorder=0)
-            bars = [
-                ((span.start_ns - origin) / 1e9, (span.end_ns - span.start_ns) / 1e9)
-                for step in log.steps
-                for span in step.spans
-                if span.name == "fetch"
-            ]
-            axis.broken_barh(bars, (base + 0.03, 0.13), facecolor=palette.ORANGE, edgecolor="none")
+            fetched = [(s.start_ns, s.end_ns) for step in log.steps for s in step.spans if s.name == "fetch"]
+            for intervals, bottom, colour in ((computing(log), 0.1, palette.BLUE), (fetched, 0.5, palette.ORANGE)):
+                bars = [((start - origin) / 1e9, (end - start) / 1e9) for start, end in intervals]
+                axis.broken_barh(bars, (rank + bottom, 0.36), facecolor=colour, edgecolor="none")
         axis.set_xlim(first, min(first + SECONDS, whole))
         axis.set_ylim(run.world_size, 0)
         axis.set_yticks(np.arange(run.world_size) + 0.43, [f"rank {rank}" for rank in range(run.world_size)])
@@ -79,11 +68,8 @@ def saw_tooth_by_rank(*records: Record) -> Picture:
         said = "" if mean is None else f" · {mean:.0%} of a step waits for data{when}"
         short = "" if mean is None else f" · waits {mean:.0%} of a step{when}"
         axis.set_title(name + short, loc="left", fontsize=10.5, fontweight="bold")
-        shares = np.concatenate([saw_tooth(log)[1] for log in run.ranks])
-        low, high = np.quantile(shares, [0.1, 0.9])
-        windows = f"over the whole run, eight windows in ten compute {low:.0%} to {high:.0%} of their time"
-        axis.set_xlabel(f"seconds since the first step\n{windows}", fontsize=9)
-        words.append(f"{name}: {windows}{said}")
+        axis.set_xlabel("seconds since the first step", fontsize=9)
+        words.append(f"{name}{said}")
     figure.legend(handles=_handles(), loc="upper center", ncols=3, frameon=False, fontsize=9, bbox_to_anchor=(0.5, 1.0))
     return finish(figure, records, "The saw-tooth. " + "; ".join(words) + ".", top=0.91)
 
@@ -98,9 +84,7 @@ def _epoch_starts(record: Record) -> list[Step]:
 
 def _handles() -> list[Any]:
     return [
-        Patch(
-            color=palette.BLUE, alpha=0.85, label=f"share of each {WINDOW_MS:g} ms that the rank computes (height: 0 to 1)"
-        ),
+        Patch(color=palette.BLUE, label="computes"),
         Patch(color=palette.ORANGE, label="waits for its batch"),
         Line2D([], [], color=palette.GREY, linewidth=1, linestyle=":", label="an epoch begins"),
     ]

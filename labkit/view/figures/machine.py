@@ -101,7 +101,7 @@ def _draw_kernel(axis, operation: Operation) -> None:
 
 
 def link(*records: Record) -> Picture:
-    """All-reduce time by message size: medians with the range of their repeats, the fit, and how far it is off."""
+    """All-reduce time by message size, medians with the range of repeats and the fit; and the rate that each reaches."""
     need(records)
     figure = Figure(figsize=(10.5, 4.4))
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -127,18 +127,20 @@ def link(*records: Record) -> Picture:
         off = min(fit.residual_max, 0.95)
         band = fit.predicted_s[:, None] * 1e3 / np.array([1 + off, 1 - off])
         left.fill_between(fit.sizes, band[:, 0], band[:, 1], color=colour, alpha=0.12, linewidth=0)
-        right.plot(fit.sizes, fit.residuals * 100, color=colour, linestyle=line, marker="os^Dvx"[index % 6], markersize=5)
+        right.plot(fit.sizes, fit.sent_bytes / fit.measured_s / GIGA, "os^Dvx"[index % 6], color=colour, markersize=5)
+        right.plot(fit.sizes, fit.sent_bytes / fit.predicted_s / GIGA, color=colour, linestyle=line, linewidth=1.8)
+        if fit.bytes_per_s:
+            right.axhline(fit.bytes_per_s / GIGA, color=colour, linewidth=0.8, linestyle=":")
         words.append(f"{name}: {said}, off by up to {fit.residual_max:.0%}")
         if equal is not None:
             left.axvline(equal, color=colour, linewidth=0.8, linestyle=":")
-    right.axhline(0, color=palette.GREY, linewidth=0.8)
-    left.set_yscale("log")
     for axis in (left, right):
+        axis.set_yscale("log")
         axis.set_xscale("log", base=2)
         axis.set_xlabel("message in bytes")
         axis.set_xticks([2**10, 2**14, 2**18, 2**22], ["1 KiB", "16 KiB", "256 KiB", "4 MiB"])
     left.set_ylabel("all-reduce, ms")
-    right.set_ylabel("fit over measurement, % off")
+    right.set_ylabel("a rank sends, GB/s   (dotted: β)")
     _explain_link(figure, left)
     plain_axes(left, right)
     top = 0.92 - 0.05 * len(records)
@@ -156,14 +158,14 @@ def _explain_link(figure: Figure, axis) -> None:
         ncols=2,
         frameon=False,
         fontsize=8.5,
-        title="band: the largest miss · dotted: α and β cost alike",
+        title="band: how far the fit is off at most · dotted at the left: α and β cost alike",
         title_fontsize=8,
         bbox_to_anchor=(0.5, 1.0),
     )
 
 
 def bandwidths(*records: Record) -> Picture:
-    """Bytes a second from memory down to random reads, and the waits before the first byte; logarithmic."""
+    """Bytes a second from memory down to random reads, and the waits before the first byte: points on logarithmic axes."""
     need(records)
     names = names_of(records)
     columns = [_rungs(_baseline(record)) for record in records]
@@ -172,15 +174,20 @@ def bandwidths(*records: Record) -> Picture:
         rows = list(dict.fromkeys(row for column in columns for row in column[part]))
         for index, column in enumerate(columns):
             values = [column[part].get(row, np.nan) for row in rows]
-            height = 0.7 / len(records)
-            places = np.arange(len(rows)) + (index - (len(records) - 1) / 2) * height
-            bars = axis.barh(places, values, height, color=palette.VARIANT_COLOUR[(index + 1) % 6], label=names[index],
-                             hatch=("", "///", "..", "xx", "--", "++")[index % 6], edgecolor="white")  # fmt: skip
-            axis.bar_label(bars, [f" {short(value)}" if np.isfinite(value) else "" for value in values], fontsize=8.5)
+            places = np.arange(len(rows)) + (index - (len(records) - 1) / 2) * 0.7 / len(records)
+            axis.plot(values, places, "osD^vP"[index % 6], color=palette.VARIANT_COLOUR[(index + 1) % 6], markersize=8,
+                      label=names[index])  # fmt: skip
+            for value, place in zip(values, places, strict=True):
+                if np.isfinite(value):
+                    axis.annotate(
+                        short(value), (value, place), (8, 0), textcoords="offset points", fontsize=8.5, va="center"
+                    )
         axis.set_yticks(range(len(rows)), rows)
-        axis.invert_yaxis()
+        axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_xscale("log")
         axis.margins(x=0.25)
+        axis.grid(axis="y", color=palette.LIGHT, linewidth=0.8)
+        axis.set_axisbelow(True)
         axis.set_xlabel(unit)
         plain_axes(axis)
         if len(records) > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
@@ -29,7 +31,7 @@ BANDS = ((0.0, 0.20, "something is wrong"), (0.20, 0.30, "poor"), (0.30, 0.45, "
 def ladder(*records: Record) -> Picture:
     """Left: MFU of each record, whiskers for the middle half of its steps, and how busy its cores were. Right: tokens/s."""
     need(records)
-    names = names_of(records)
+    names = _rungs(records)
     figure = Figure(figsize=(10.5, 1.7 + 0.5 * len(records)))
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(records))
@@ -64,6 +66,14 @@ def ladder(*records: Record) -> Picture:
     plain_axes(left, right)
     words = "; ".join(f"{name}: MFU {value:.1%}, busy {b:.0%}" for name, value, b in zip(names, useful, busy, strict=True))
     return finish(figure, records, f"The ladder. {words}.", top=1 - 0.3 / figure.get_figheight())
+
+
+def _rungs(records: Sequence[Record]) -> list[str]:
+    """Names: of records of one variant, what differs between them, since "broken" says nothing of a rung."""
+    names = names_of(records)
+    if len(records) > 1 and len({record.variant for record in records}) == 1 and all("(" in name for name in names):
+        return [name.removeprefix(f"{records[0].variant} (").removesuffix(")") for name in names]
+    return names
 
 
 def _mfu(record: Record) -> float:

@@ -128,10 +128,10 @@ def _draw_spans(axis, rank: int, step: Step, origin: int, whole: bool, numbers: 
         height = 0.42 / lanes
         _bar(axis, span, origin, rank + 0.5 + min(lane, lanes - 1) * height, height * 0.9, pale)
         if numbers and len(comm) <= 40:
-            x = (span.start_ns - origin) / 1e6
+            x = (span.start_ns + span.end_ns) / 2 / 1e6 - origin / 1e6
             axis.text(x, rank + 0.5 + min(lane, lanes - 1) * height + height * 0.45, f"{number}", fontsize=6.5, va="center",
-                      color="black", clip_on=True,
-                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.75})  # fmt: skip
+                      ha="center", color="black", clip_on=True,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85})  # fmt: skip
 
 
 def _bar(axis, span: Span, origin: int, bottom: float, height: float, alpha: float) -> None:

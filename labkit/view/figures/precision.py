@@ -37,35 +37,48 @@ def _style(index: int) -> dict[str, Any]:
 
 
 def loss_beside_fp32(*records: Record) -> Picture:
-    """The loss by step; thin lines are fp32 on the same batches from the same weights, a cross is where a loss was NaN."""
+    """The loss by step; thin lines are fp32 on the same batches from the same weights, a cross is where a loss was NaN.
+
+    One or two records share their axes. More have axes of their own with one scale of the loss: lines that lie on each other
+    would tell nothing.
+    """
     need(records)
+    apart = len(records) > 2
     figure = Figure(figsize=(10.5, 3.9))
-    axis = figure.subplots()
+    axes = figure.subplots(1, len(records), sharey=True) if apart else [figure.subplots()] * len(records)
     words = []
     drawn: list[np.ndarray] = []
-    for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
-        values = losses(record.run)
-        if not np.isfinite(values).any():
-            raise UsageError(f'{name} recorded no finite loss to draw; record probe.scalar("loss_local", …) in each step')
-        axis.plot(smoothed(values), linewidth=2.2, label=name, **_style(index))
+    for index, (axis, record, name) in enumerate(zip(axes, records, names_of(records), strict=True)):
+        _draw_loss(axis, record, name, _style(index))
         reference = record.runs.get(Role.REFERENCE)
         fp32 = losses(reference) if reference else np.array([])
-        if len(fp32) and not any(np.array_equal(fp32, other) for other in drawn):
-            label = "fp32, same batches" if len(records) == 1 else f"fp32, same batches as {name}"
-            axis.plot(smoothed(fp32), color="black" if not drawn else palette.GREY, linewidth=0.9, label=label)
+        if len(fp32) and (apart or not any(np.array_equal(fp32, other) for other in drawn)):
+            label = "fp32, same batches" if apart or len(records) == 1 else f"fp32, same batches as {name}"
+            colour = "black" if apart or not drawn else palette.GREY
+            axis.plot(smoothed(fp32), color=colour, linewidth=0.9, label=label)
             drawn.append(fp32)
         words.append(f"{name}: {_ending(record.run)}" + (f", in fp32 {_ending(reference)}" if reference else ""))
-        bad = first_nonfinite(record.run)
-        if bad is not None:
-            last = int(np.flatnonzero(np.isfinite(values))[-1])
-            axis.plot([last], [values[last]], marker="X", markersize=11, color=_style(index)["color"], linestyle="")
-            axis.annotate("NaN from here on", (last, values[last]), (12, 4), textcoords="offset points", fontsize=9)
-    axis.set_xlabel("step")
-    axis.set_ylabel(f"loss without its weight\n(mean of {SMOOTHED} steps)")
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=9)
-    plain_axes(axis)
+    for axis in dict.fromkeys(axes):
+        axis.set_xlabel("step")
+        axis.set_ylim(bottom=0)
+        if apart:
+            legend_over(axis, letters=34)
+        else:
+            axis.legend(frameon=False, fontsize=9)
+        plain_axes(axis)
+    axes[0].set_ylabel(f"loss without its weight\n(mean of {SMOOTHED} steps)")
     return finish(figure, records, "Loss beside fp32. " + "; ".join(words) + ".", top=0.98)
+
+
+def _draw_loss(axis, record: Record, name: str, style: dict[str, Any]) -> None:
+    values = losses(record.run)
+    if not np.isfinite(values).any():
+        raise UsageError(f'{name} recorded no finite loss to draw; record probe.scalar("loss_local", …) in each step')
+    axis.plot(smoothed(values), linewidth=2.2, label=name, **style)
+    if first_nonfinite(record.run) is not None:
+        last = int(np.flatnonzero(np.isfinite(values))[-1])
+        axis.plot([last], [values[last]], marker="X", markersize=11, color=style["color"], linestyle="")
+        axis.annotate("NaN from here on", (last, values[last]), (12, 4), textcoords="offset points", fontsize=9)
 
 
 def _ending(run: Run) -> str:
@@ -82,7 +95,7 @@ def gradient_range(*records: Record) -> Picture:
     """
     need(records)
     figure, axes = side_by_side(records, width=6.2, height=4.4)
-    words = []
+    words, scaled = [], False
     for axis, record, name in zip(axes, records, names_of(records), strict=True):
         reference = record.runs.get(Role.REFERENCE)
         true = gradient_exponents(reference) if reference else None
@@ -94,6 +107,7 @@ def gradient_range(*records: Record) -> Picture:
         axis.step(*_steps(*own, total), where="post", color=palette.VERMILION, linewidth=1.8)
         scaler = scaling(record.run)
         if scaler is not None:
+            scaled = True
             moved = (true[0] + round(np.log2(scaler.scale[-1])), true[1])
             axis.step(*_steps(*moved, total), where="post", color=palette.GREEN, linewidth=1.4, linestyle="--")
         lost = share_below(reference, FP16) if reference else None
@@ -102,16 +116,17 @@ def gradient_range(*records: Record) -> Picture:
         _draw_formats(axis, top)
         axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
         axis.set_xlabel("size of a gradient element", fontsize=9)
+        axis.set_ylabel("share of the gradient elements", fontsize=9)
         words.append(f"{name}: {lost:.0%} of fp32's gradients other than 0 would be 0 in fp16")
         axis.text(0.02, 0.97, f"{lost:.0%} of these would\nbe 0 in fp16", transform=axis.transAxes, va="top", fontsize=9)
     handles: list[Any] = [
         Patch(facecolor=palette.SKY, label="fp32's gradients"),
         Patch(facecolor="none", edgecolor=palette.VERMILION, linewidth=1.8, label="came to the optimizer"),
-        Patch(facecolor="none", edgecolor=palette.GREEN, linestyle="--", label="fp32's × last scale"),
+        *([Patch(facecolor="none", edgecolor=palette.GREEN, linestyle="--", label="fp32's × last scale")] if scaled else []),
         Patch(facecolor=palette.GREY, label="format: all digits"),
         Patch(facecolor=palette.LIGHT, hatch="///", label="fewer digits"),
     ]
-    figure.legend(handles=handles, loc="upper center", ncols=5, frameon=False, fontsize=8, bbox_to_anchor=(0.5, 1.0))
+    figure.legend(handles=handles, loc="upper center", ncols=len(handles), frameon=False, fontsize=8)
     return finish(figure, records, "Sizes of gradients and ranges of formats. " + "; ".join(words) + ".", top=0.92)
 
 

@@ -26,6 +26,8 @@ from .common import finish, legend_above, legend_over, need, plain_axes, side_by
 MAX_STEPS = 8
 MAX_SLOTS = 16
 TIMELINE_STEPS = 6
+FEW_STEPS = 20
+"""A loss over fewer steps is drawn step by step, without a mean."""
 SPAN_SAID = {"backward": "backward, with its wait for all-reduces", "all_reduce": "all-reduce under way"}
 
 
@@ -111,24 +113,22 @@ def coverage_and_copies(*records: Record) -> Picture:
     need(records)
     figure = Figure(figsize=(10.5, 3.9), layout=None)
     left, right = figure.subplots(1, 2)
-    most, words = 1, []
+    most, words, bars = 1, [], []
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
         seen = _reads(record)
         size = dataset_size(record.run) or seen.unique
         counts = np.bincount(seen.copies[1])
         counts[0] = max(0, size - seen.unique)
         most = max(most, len(counts) - 1)
-        width = 0.8 / len(records)
-        positions = np.arange(len(counts)) + (index - (len(records) - 1) / 2) * width
         label = f"{name}: {seen.unique:,} of {size:,} samples in {seen.total:,} reads"
-        bars = left.bar(positions, counts, width, color=palette.VARIANT_COLOUR[index % 6], label=label,
-                        hatch=("", "///", "..", "xx", "--", "++")[index % 6], edgecolor="white")  # fmt: skip
-        left.bar_label(bars, [f"{count:,}" if count else "" for count in counts], fontsize=8)
+        bars.append((label, counts))
         processed, covered = _coverage_curve(seen, size)
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
         right.plot(processed / size, covered, linewidth=2.2, label=name, **style)
         words.append(f"{label} of one epoch, one sample at most {int(seen.copies[1].max())} times")
+    _draw_counts(left, bars)
     left.set_xticks(range(most + 1))
+    left.set_xlim(-0.5, most + 0.5)
     left.set_xlabel("reads of one sample in the first epoch, by all ranks together")
     left.set_ylabel("samples")
     left.margins(y=0.15)
@@ -142,6 +142,19 @@ def coverage_and_copies(*records: Record) -> Picture:
     right.legend(frameon=False, fontsize=9, loc="lower right")
     plain_axes(left, right)
     return finish(figure, records, "Coverage and copies. " + "; ".join(words) + ".", top=0.96)
+
+
+def _draw_counts(axis, of_records: list[tuple[str, np.ndarray]]) -> None:
+    """A bar for each count that is not 0; those of one number of reads stand around its tick, and one alone upon it."""
+    width = 0.8 / len(of_records)
+    for index, (label, counts) in enumerate(of_records):
+        for times in np.flatnonzero(counts):
+            there = [at for at, (_, other) in enumerate(of_records) if times < len(other) and other[times]]
+            x = times + (there.index(index) - (len(there) - 1) / 2) * width
+            bar = axis.bar(x, counts[times], width, color=palette.VARIANT_COLOUR[index % 6], label=label,
+                           hatch=("", "///", "..", "xx", "--", "++")[index % 6], edgecolor="white")  # fmt: skip
+            axis.bar_label(bar, [f"{counts[times]:,}"], fontsize=8)
+            label = "_"  # in the legend once
 
 
 def _coverage_curve(seen: Reads, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -207,25 +220,29 @@ def loss(*records: Record, references: bool = True) -> Picture:
     figure = Figure(figsize=(10.5, 3.9))
     left, right = figure.subplots(1, 2)
     words = []
+    few = max(len(loss_curve(record.run).samples) for record in records) < FEW_STEPS
+    drawn = np.asarray if few else smoothed
     for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
         curve = loss_curve(record.run)
         if not len(curve.samples):
             raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
-        label, values = name if "ranks" in name else f"{name}, {record.run.ranks_said}", smoothed(curve.loss_global)
+        style |= {"marker": "os^Dvx"[index % 6]} if few else {}
+        label, values = name if "ranks" in name else f"{name}, {record.run.ranks_said}", drawn(curve.loss_global)
         left.plot(curve.samples, values, linewidth=2.2, label=label, **style)
         right.plot(curve.time_s, values, linewidth=2.2, label=label, **style)
         if references and Role.SINGLE in record.runs:
             single = loss_curve(record.runs[Role.SINGLE])
             thin = {"color": style["color"], "linewidth": 0.9, "alpha": 0.8, "label": f"{name}: its one-process reference"}
-            left.plot(single.samples, smoothed(single.loss_global), **thin)
-            right.plot(single.time_s, smoothed(single.loss_global), **thin)
+            left.plot(single.samples, drawn(single.loss_global), **thin)
+            right.plot(single.time_s, drawn(single.loss_global), **thin)
         words.append(f"{label}: {values[-1]:.3g} after {int(curve.samples[-1]):,} samples and {curve.time_s[-1]:.2f} s")
     left.set_xlabel("samples processed by all ranks together")
     right.set_xlabel("seconds since the first step")
     for axis in (left, right):
-        axis.set_ylabel(f"loss (mean of {SMOOTHED} steps)")
-        axis.set_ylim(bottom=0)
+        axis.set_ylabel("loss of each step" if few else f"loss (mean of {SMOOTHED} steps)")
+        if not few:  # a fall over a few steps is too small to see above 0
+            axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
     lines, labels = left.get_legend_handles_labels()
     top = legend_above(figure, lines, labels, columns=3)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ...detect.runs import names_of
@@ -24,14 +25,14 @@ from ...detect.sharding.measures import (
     timed_steps_s,
     wire,
 )
-from ...detect.sharding.summary import UNTOLD, over_a_step, peak, psi, room, room_said, units
+from ...detect.sharding.summary import AT_THE_PEAK, UNTOLD, over_a_step, peak, psi, room, room_said, units
 from ...errors import UsageError
 from ...record.roles import Role
 from ...record.schema import Record, Run
 from ...theory.strategies import STRATEGIES
 from .. import palette
 from ..picture import Picture
-from .common import finish, need, plain_axes
+from .common import finish, legend_above, need, plain_axes
 
 COLOUR = {
     "parameters": palette.BLUE,
@@ -72,11 +73,13 @@ def memory_over_a_step(*records: Record) -> Picture:
     """Bytes a parameter that each rank keeps, stacked by category, at each instant of a step and when it keeps the most.
 
     At each instant a thin bar is a rank. Dashed: the paper's formula for the stage; dotted: the memory of a device, and how
-    that was chosen.
+    that was chosen. Of more than four strategies the most that they keep is drawn, a bar each.
     """
     entries = [entry for entry in _entries(records) if any(instant in kept(entry[2]) for instant in INSTANTS[:4])]
     if not entries:
         raise UsageError("nothing was looked at over a step in what is to be drawn; draw a variant that is no trap")
+    if len(entries) > COLUMNS:
+        return _memory_at_the_peak(records, entries)
     rows = -(-len(entries) // COLUMNS)
     columns = min(COLUMNS, len(entries))
     figure = Figure(figsize=(max(7.5, 3.7 * columns), 0.9 + 2.9 * rows))
@@ -97,6 +100,54 @@ def memory_over_a_step(*records: Record) -> Picture:
     _memory_legend(figure, said, {c for _, _, run in entries for c in _categories(run)})
     alt = "Memory over a step, by rank and category. " + "; ".join(words) + "."
     return finish(figure, records, alt, top=1 - (0.24 + 0.18 * _legend_rows(figure)) / figure.get_figheight())
+
+
+def _memory_at_the_peak(records: Sequence[Record], entries: list[tuple[str, Record, Run]]) -> Picture:
+    """One bar a strategy: what the rank that keeps the most keeps at its peak; a line is what it keeps between two steps."""
+    figure = Figure(figsize=(10.5, 1.6 + 0.42 * len(entries)))
+    axis = figure.subplots()
+    words = []
+    for place, (title, _, run) in enumerate(entries):
+        instants = over_a_step(run)
+        highest = instants.get(AT_THE_PEAK)
+        if highest is None:
+            highest = max(instants.values(), key=lambda bars: bars.sum(axis=1).max())
+        most = highest[highest.sum(axis=1).argmax()]
+        left = 0.0
+        for category, width in zip((*CATEGORIES, UNTOLD), most, strict=True):
+            axis.barh(
+                place, width, 0.62, left, color=COLOUR[category], hatch=HATCH[category], edgecolor="white", linewidth=0
+            )
+            left += width
+        between = float(next(iter(instants.values())).sum(axis=1).max())
+        axis.plot([between, between], [place - 0.4, place + 0.4], color="black", linewidth=1.6)
+        paper = paper_state(run)
+        if paper is not None:
+            axis.plot(paper.total / psi(run), place, marker="D", color=palette.YELLOW, markeredgecolor="black", markersize=6)
+        axis.annotate(f"{left:.2f}", (left, place), (6, 0), textcoords="offset points", fontsize=8.5, va="center")
+        words.append(f"{title}: {left:.2f} bytes a parameter at the most, {between:.2f} before the forward pass")
+    said = ", or ".join(dict.fromkeys(room_said(record) for _, record, run in entries if room(run)))
+    for space in dict.fromkeys(room(run) for _, _, run in entries if room(run)):
+        axis.axvline(space, color=palette.GREY, linewidth=1.4, linestyle=":")
+    axis.set_yticks(range(len(entries)), [title for title, _, _ in entries])
+    axis.invert_yaxis()
+    axis.set_xlim(0, 1.1 * axis.get_xlim()[1])
+    axis.set_xlabel("bytes a parameter, on the rank that keeps the most, at the instant when it does")
+    plain_axes(axis)
+    found = {c for _, _, run in entries for c in _categories(run)}
+    handles: list[Any] = [
+        Patch(facecolor=COLOUR[name], hatch=HATCH[name], edgecolor="white", label=name.replace("_", " "))
+        for name in (*CATEGORIES, UNTOLD)
+        if name in found
+    ]
+    handles += [
+        Line2D([], [], color="black", linewidth=1.6, label="before the forward pass"),
+        Line2D([], [], color=palette.YELLOW, markeredgecolor="black", marker="D", linestyle="", label="the paper's formula"),
+    ]
+    if said:
+        handles.append(Line2D([], [], color=palette.GREY, linestyle=":", label=said))
+    top = legend_above(figure, handles, [handle.get_label() for handle in handles], columns=5)
+    return finish(figure, records, "Memory at the peak, by category. " + "; ".join(words) + ".", top=top)
 
 
 def _categories(run: Run) -> set[str]:

@@ -82,9 +82,15 @@ def test_a_figure_of_nothing_is_refused(name):
 
 
 def test_the_bars_count_samples_by_how_often_they_were_read(broken, fixed):
-    bars = coverage_and_copies(broken, fixed).figure.axes[0].containers
-    assert [bar.get_height() for bar in bars[0]] == [0, 0, 0, 0, 40]
-    assert [bar.get_height() for bar in bars[1]] == [0, 40]
+    axis = coverage_and_copies(broken, fixed).figure.axes[0]
+    bars = {bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in axis.patches}
+    assert {round(x, 9): height for x, height in bars.items()} == {4: 40, 1: 40}, "one alone stands upon its tick"
+    assert len(axis.get_legend_handles_labels()[1]) == 2
+
+
+def test_bars_of_two_runs_stand_on_both_sides_of_the_tick_that_they_share(fixed):
+    axis = coverage_and_copies(fixed, fixed).figure.axes[0]
+    assert sorted(round(bar.get_x() + bar.get_width() / 2, 9) for bar in axis.patches) == [0.8, 1.2]
 
 
 def test_coverage_grows_by_what_is_new_only(broken, fixed):

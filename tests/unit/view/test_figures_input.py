@@ -92,3 +92,13 @@ def test_too_few_steps_are_told_from_a_run_that_is_missing_and_from_one_without_
     for name in ("speed-up", "store-rate"):
         with pytest.raises(UsageError, match="run more steps"):
             figure(name)(few)
+
+
+def test_the_saw_tooth_draws_what_the_rank_does_to_the_millisecond(starved):
+    axis = figure("saw-tooth")(starved).figure.axes[0]
+    computes, waits = (collection.get_paths() for collection in axis.collections[:2])
+    widths = (
+        {round(path.get_extents().width, 6) for path in computes},
+        {round(path.get_extents().width, 6) for path in waits},
+    )
+    assert widths == ({0.025}, {0.075})

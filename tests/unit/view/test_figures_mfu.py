@@ -1,5 +1,6 @@
 """The figures of utilisation, by what is in them."""
 
+import msgspec
 import pytest
 
 from labkit.detect.utilisation.measures import flops_by_convention, utilisation
@@ -66,3 +67,9 @@ def test_published_points_say_that_they_are_quoted_and_the_own_ones_that_they_ar
 def test_a_record_without_a_ceiling_is_refused_with_what_to_run():
     with pytest.raises(UsageError, match="no measured ceiling.*through the lab mfu"):
         figure("ladder")(record_of(run_of([1.0, 1.0])))
+
+
+def test_rungs_of_one_variant_are_named_by_what_differs(slow):
+    larger = msgspec.structs.replace(slow, config={**slow.config, "batch": 4})
+    left, _ = figure("ladder")(msgspec.structs.replace(slow, config={**slow.config, "batch": 1}), larger).figure.axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["batch 1", "batch 4"]

@@ -148,3 +148,17 @@ def test_what_the_caller_sets_goes_before_a_variants_conditions():
 @pytest.mark.parametrize("name", MINE)
 def test_four_records_with_long_names_leave_a_figure_that_can_be_read(name, broken, fixed):
     figure(name)(*with_long_names(broken, fixed))  # `laid_out` looks at each figure that is drawn here
+
+
+def test_three_records_have_axes_of_their_own_each_with_its_fp32(broken, fixed):
+    axes = loss_beside_fp32(broken, fixed, broken).figure.axes
+    assert len(axes) == 3 and {axis.get_ylim() for axis in axes} == {axes[0].get_ylim()}
+    for axis in axes:
+        assert axis.get_legend_handles_labels()[1][-1] == "fp32, same batches" and len(axis.lines) >= 2
+
+
+def test_the_legend_names_a_scale_only_where_there_is_a_scaler(broken, fixed):
+    def said(*records):
+        return [text.get_text() for text in gradient_range(*records).figure.legends[0].get_texts()]
+
+    assert "fp32's × last scale" in said(fixed) and "fp32's × last scale" not in said(broken)

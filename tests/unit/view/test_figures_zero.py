@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from labkit.detect.sharding.summary import stage_table, what_if_table, zero_measures
+from labkit.detect.sharding.summary import peak, stage_table, what_if_table, zero_measures
 from labkit.errors import UsageError
 from labkit.record.table import Table
 from labkit.view.figures import figure
@@ -42,9 +42,21 @@ def test_every_figure_is_drawn_of_one_of_two_and_of_a_comparison_and_says_its_so
 
 
 def test_memory_has_a_panel_a_strategy_and_a_bar_a_rank_category_and_instant():
-    axes = [axis for axis in figure("memory-over-a-step")(comparison()).figure.axes if axis.get_visible()]
-    assert [axis.get_title(loc="left") for axis in axes] == ["fsdp2-reshard", "ddp", "zero1", "hsdp", "deepspeed-3"]
+    few = msgspec.structs.replace(comparison(), runs=dict(list(comparison().runs.items())[:3]))
+    axes = [axis for axis in figure("memory-over-a-step")(few).figure.axes if axis.get_visible()]
+    assert [axis.get_title(loc="left") for axis in axes] == ["fsdp2-reshard", "ddp", "zero1"]
     assert len(axes[0].patches) == 4 * 6 * 4, "ranks, categories, three instants and the peak"
+
+
+def test_of_many_strategies_the_most_that_each_keeps_is_drawn_a_bar_each():
+    picture = figure("memory-over-a-step")(comparison())
+    (axis,) = picture.figure.axes
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    assert names == ["fsdp2-reshard", "ddp", "zero1", "hsdp", "deepspeed-3"]
+    for place, run in enumerate(comparison().runs.values()):
+        bars = [bar for bar in axis.patches if abs(bar.get_y() + bar.get_height() / 2 - place) < 0.1]
+        assert sum(bar.get_width() for bar in bars) == pytest.approx(peak(run))
+        assert f"{names[place]}: {peak(run):.2f} bytes a parameter at the most" in picture.alt
 
 
 def test_the_highest_bar_is_the_peak_that_the_measure_the_table_and_the_alt_text_say():

@@ -67,13 +67,15 @@ def test_labels_of_roofs_that_lie_close_together_stand_apart():
     assert len(heights) == 3 and all(high / low > 1.4 for low, high in itertools.pairwise(heights))
 
 
-def test_the_link_shows_points_line_residuals_and_the_crossover(record):
+def test_the_link_shows_points_line_the_rate_that_they_reach_and_the_crossover(record):
     left, right = link(record).figure.axes
     fit = link_fit(record)
     curves = [np.asarray(c.get_ydata()) for c in left.get_lines() if len(c.get_xdata()) == len(fit.sizes)]
     assert any(np.allclose(curve, fit.measured_s * 1e3) for curve in curves)
     assert any(np.allclose(curve, fit.predicted_s * 1e3) for curve in curves)
-    assert np.allclose(right.lines[0].get_ydata(), fit.residuals * 100)
+    sent = 2 * (fit.world_size - 1) / fit.world_size * fit.sizes
+    assert np.allclose(right.lines[0].get_ydata(), sent / fit.measured_s / 1e9)
+    assert np.allclose(right.lines[2].get_ydata(), fit.bytes_per_s / 1e9), "what no message gets beyond"
     at = crossover_bytes(2, fit.alpha_s, fit.bytes_per_s)
     assert any(np.allclose(c.get_xdata(), at) for c in left.get_lines() if c.get_linestyle() == ":")
     assert left.collections, "the band of the largest residual"
@@ -82,7 +84,7 @@ def test_the_link_shows_points_line_residuals_and_the_crossover(record):
 def test_bandwidths_and_waits_stand_apart_with_their_units(record):
     left, right = bandwidths(record).figure.axes
     assert (left.get_xlabel(), right.get_xlabel()) == ("GB/s", "ms")
-    assert left.containers[0][0].get_width() == pytest.approx(COPY / 1e9)
+    assert left.lines[0].get_xdata()[0] == pytest.approx(COPY / 1e9)
     assert [t.get_text() for t in right.get_yticklabels()] == ["link, a step (α)", "storage, a read", "launch of ranks"]
 
 
