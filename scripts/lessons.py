@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-EXECUTED, KEPT, START = "executed", "yours", "Course.md"
+EXECUTED, KEPT, START, GLOSSARY = "executed", "yours", "Course.md", "Glossary.md"
 
 
 def lessons() -> list[Path]:
@@ -46,6 +46,8 @@ def prepare(folder: Path) -> None:
         if not (folder / path.name).exists():
             put(path, folder)
         shutil.copyfile(path, folder / EXECUTED / path.name)
+    for place in (folder, folder / EXECUTED):  # lessons link to it as to a neighbour
+        shutil.copyfile(ROOT / "notebooks" / GLOSSARY, place / GLOSSARY)
     (folder / START).write_text(page(), encoding="utf-8")
 
 
@@ -84,7 +86,8 @@ def page() -> str:
             "|---|---|---|---|",
             *rows,
             "",
-            "Each lesson stands alone. Begin with 00, which measures your machine. 18 is the end: bring a script.",
+            "Each lesson stands alone. Begin with 00, which measures your machine. 18 is the end: bring a script. "
+            f"The [glossary]({GLOSSARY}) explains words.",
             "",
             "To begin a lesson again: `make reset LESSONS=03`. What you wrote is kept.",
             "",
