@@ -19,11 +19,11 @@ class Config:
     recompute: bool = setting(False, "keep only each block's input, compute the rest again in the backward pass")
     precision: str = setting("fp32", "autocast to bf16, or not", choices=("fp32", "bf16"))
     compile: bool = setting(False, "torch.compile the model; needs a C++ compiler, takes half a minute")
-    data: str = setting("real", "text from the loader, or one ready batch again and again", choices=("real", "dummy"))
-    data_wait_ms: float = setting(0.0, "what each batch costs before it is ready, by waiting", low=0.0, high=60_000.0)
+    data: str = setting("real", "text from the loader, or one batch again and again", choices=("real", "dummy"))
+    data_wait_ms: float = setting(0.0, "how long each batch takes to prepare, by waiting", low=0.0, high=60_000.0)
     compare: str = setting(
         "tuned",
-        "what is run beside: the tuned end of the ladder and the ceiling, the ceiling, or nothing (lab 00's is taken)",
+        "what else is run: the top of the ladder and the ceiling, the ceiling, or nothing (lab 00's ceiling is taken)",
         choices=("tuned", "ceiling", "nothing"),
     )
     layers: int = setting(2, "blocks", low=1, high=128)
@@ -39,16 +39,16 @@ VARIANTS = (
     Variant(name="fused", summary="broken, with fused attention", defaults={"attention": "sdpa"}),
     Variant(
         name="recomputed",
-        summary="the tuned end with recomputation: more arithmetic, fewer tokens a second",
+        summary="fixed with recomputation: more arithmetic, fewer tokens a second",
         defaults={**TUNED, "recompute": True},
     ),
     Variant(
         name="starved",
-        summary="the tuned end on an input that is not ready in time",
+        summary="fixed, with an input that is not ready in time",
         defaults={**TUNED, "data_wait_ms": 800.0},
     ),
-    Variant(name="busy-not-useful", summary="no training at all: adds arrays, and keeps the cores busy"),
-    Variant(name="fixed", summary="the tuned end of the ladder: batch 4, fused attention", defaults=TUNED),
+    Variant(name="busy-not-useful", summary="no training at all: it adds arrays, and keeps the cores busy"),
+    Variant(name="fixed", summary="the top of the ladder: batch 4, fused attention", defaults=TUNED),
 )
 
 
@@ -71,7 +71,7 @@ SPEC = LabSpec(
     slug="mfu",
     title="MFU",
     question="How much of the machine does useful arithmetic?",
-    symptom="The processor is at 100 %, the loss falls, and one tenth of the arithmetic that was paid for is done.",
+    symptom="The processor is at 100 %, the loss falls, and few tokens come out for the money.",
     minutes=45,
     ranks=1,
     config=Config,

@@ -12,7 +12,7 @@ class Config:
     """What a run of this lab can be set to."""
 
     budget_s: float = setting(
-        6.0, "seconds that the measurements may take together, about; launches apart", low=0.1, high=3600
+        6.0, "about how many seconds the measurements take together, without launches", low=0.1, high=3600
     )
     max_message_mib: int = setting(16, "largest all-reduce, in MiB; the smallest is 1 KiB", low=1, high=4096)
     storage_mib: int = setting(128, "size of the file that is read, in MiB", low=1, high=65536)
@@ -29,7 +29,7 @@ SPEC = LabSpec(
     slug="start-here",
     title="Start here",
     question="What can this machine do?",
-    symptom="A run is slow, and nobody can say how fast it ought to be: there is nothing to hold it against.",
+    symptom="A run is slow, and nobody can say how fast it ought to be: there is nothing to compare it with.",
     minutes=20,
     ranks=2,
     config=Config,
@@ -55,7 +55,7 @@ SPEC = LabSpec(
     simulated=("what the calculators predict for other sizes and numbers of ranks",),
     symptoms=(
         Symptom(
-            "A speed, and nobody can say whether it is good", "nothing to hold it against: the machine was never measured"
+            "A speed, and nobody can say whether it is good", "nothing to compare it with: the machine was never measured"
         ),
     ),
     exercise=Exercise(
