@@ -224,6 +224,24 @@ class Lab:
         return Panel(self, **settings)
 
     @checked()
+    def theory(self, record: Record | None = None, **settings: Any):
+        """The formula behind the lab, to move: sliders, and curves that follow at once. For a notebook; nothing is run.
+
+        Args:
+            record: whose measured point is laid on the curves, the sliders where its run stood; None shows the curves.
+            settings: where sliders begin, by name.
+
+        Raises:
+            UnknownName: there is no such slider.
+            UsageError: a value that it cannot take, or a lab without such a panel.
+        """
+        if self.spec.theory is None:
+            raise UsageError(f"{self.spec.slug} has no panel of its theory")
+        from .view.theory import TheoryPanel
+
+        return TheoryPanel(self.spec.theory(record).at(**settings))
+
+    @checked()
     def report(self, record: Record) -> dict[str, Any]:
         """The record's measures and verdicts as plain data, as `--json` writes them."""
         return reading_of(record, self.spec).report()

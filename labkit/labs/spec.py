@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..record.quantity import Quantity
     from ..record.schema import Record
     from ..record.table import Table
+    from ..theory.panel import Panel
     from .opened import OpenedLab
 
 
@@ -177,6 +178,7 @@ class LabSpec:
         needs_gpu: what of the lab only a GPU can show, a phrase each.
         symptoms: what people see who have this pitfall, for the README.
         simulated: what of it comes from a model and not from a run, a phrase each.
+        theory: from a record, or None, to the panel of the formula behind the lab, the record's point on it; or None.
     """
 
     number: int
@@ -208,6 +210,7 @@ class LabSpec:
     needs_gpu: tuple[str, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     simulated: tuple[str, ...] = ()
+    theory: Callable[[Record | None], Panel] | None = None
 
     def variant(self, name: str) -> Variant:
         for variant in self.variants:

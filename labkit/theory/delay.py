@@ -26,8 +26,8 @@ _TOLERANCE = 1e-9
 def stability_limit(delay: int, momentum: float = 0.0) -> float:
     """The largest lr·λ (exclusive) at which descent with gradients `delay` versions old is stable.
 
-    In closed form without momentum; with it, where the largest root of the characteristic polynomial leaves the unit
-    circle, found by bisection.
+    In closed form without momentum. With it, from where the first root z = e^(iθ) of the characteristic polynomial meets the
+    unit circle: there (τ - 1/2)·θ + arg(z - β) = π/2, whose left side grows with θ, and a = |z - 1|·|z - β|.
 
     Args:
         delay: τ, in versions, 0 to 512. With W asynchronous workers it is W - 1 on average.
@@ -44,7 +44,13 @@ def stability_limit(delay: int, momentum: float = 0.0) -> float:
         return 2 * math.sin(math.pi / (2 * (2 * delay + 1)))
     if delay == 0:
         return 2 * (1 + momentum)
-    return bisect(lambda rate: spectral_radius(delay, rate, momentum) < 1, 2 * math.sin(math.pi / (2 * (2 * delay + 1))))
+
+    def before(angle: float) -> bool:
+        turned = math.atan2(math.sin(angle), math.cos(angle) - momentum)
+        return (delay - 0.5) * angle + turned < math.pi / 2
+
+    angle = bisect(before, math.pi)
+    return 2 * math.sin(angle / 2) * math.sqrt(1 - 2 * momentum * math.cos(angle) + momentum**2)
 
 
 def spectral_radius(delay: int, rate: float, momentum: float = 0.0) -> float:
@@ -112,6 +118,22 @@ def mean_staleness(workers: int, pushes: int) -> float:
 def staleness_sum(workers: int, pushes: int) -> int:
     """The staleness of all T pushes together, (W-1)·T - W(W-1)/2: a whole number, and exact."""
     return (workers - 1) * pushes - workers * (workers - 1) // 2
+
+
+def pushes_in_turn(workers: int, pushes: int) -> list[tuple[int, int, int]]:
+    """(worker, version that it pulled, version that its gradient is applied to) of workers at one pace, push by push.
+
+    All pull version 0 first. Each push makes a new version, which its worker pulls at once.
+
+    >>> pushes_in_turn(3, 5)
+    [(0, 0, 0), (1, 0, 1), (2, 0, 2), (0, 1, 3), (1, 2, 4)]
+    """
+    pulled, found = [0] * workers, []
+    for version in range(pushes):
+        worker = version % workers
+        found.append((worker, pulled[worker], version))
+        pulled[worker] = version + 1
+    return found
 
 
 def staleness_by_speed(workers: int, straggler: float) -> tuple[float, float]:

@@ -13,6 +13,8 @@ from ..errors import UnknownName, UsageError
 from ..labs.opened import OpenedLab
 from ..record.quantity import NOT_MEASURABLE, Quantity
 from .cards import box, cost_card, escape, gpu_hours_said
+from .drawings import drawing as drawing  # asked for as lesson.drawing("ring", ranks=4)
+from .drawings import steps as steps
 
 
 def begin(lab: OpenedLab | str, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:

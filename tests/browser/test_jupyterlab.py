@@ -52,8 +52,11 @@ def jupyter(tmp_path_factory):
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     subprocess.run([sys.executable, ROOT / "scripts/lessons.py", "prepare", tmp_path / "notebooks/lessons"], check=True)
     panels = [nbformat.v4.new_code_cell(f"import labkit\n\nlabkit.lab({slug!r}).panel()") for slug in PANELS]
+    theory = [nbformat.v4.new_code_cell("import labkit\n\nlabkit.lab('start-here').theory()")]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=panels, metadata=kernel), tmp_path / "notebooks" / "panels.ipynb")
+    for name, cells in (("panels", panels), ("theory", theory)):
+        made = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+        nbformat.write(made, tmp_path / "notebooks" / f"{name}.ipynb")
     port = free_port()
     env = {
         **os.environ,
@@ -185,6 +188,44 @@ def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page
                 assert re.search(r"; (run|draw) ", state.inner_text()), (
                     f"{slug} {name} says what to do: {state.inner_text()}"
                 )
+
+
+def test_a_slider_of_the_theory_is_moved_by_keyboard_and_the_picture_follows_in_any_theme_and_width(jupyter, page, tmp_path):
+    page.goto(jupyter("theory.ipynb"))
+    page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
+    kernel_is(page, "Idle")
+    run_all_cells(page)
+    panel = page.locator(".lkm")
+    panel.locator("svg").first.wait_for(timeout=PATIENCE)
+    expect(panel.locator("svg")).to_have_count(2)
+    expect(panel.get_by_text("on 8 ranks takes 17.8 ms")).to_have_count(1)
+    page.screenshot(path=tmp_path / "theory-light.png")
+
+    ranks = panel.get_by_role("slider", name="ranks (W)")
+    ranks.focus()
+    ranks.press("ArrowRight")
+    expect(panel.get_by_text("on 16 ranks takes 19.3 ms"), "the kernel drew again").to_have_count(1, timeout=PATIENCE)
+    expect(ranks).to_have_attribute("aria-valuetext", "16")
+    expect(ranks, "the key moved the slider and not the notebook").to_be_focused()
+    expect(panel.locator("svg").nth(1)).to_have_attribute("aria-label", re.compile("your ranks .*: 19.3 ms at 16"))
+    panel.get_by_role("button", name="Back to the start").click()
+    expect(panel.get_by_text("on 8 ranks takes 17.8 ms")).to_have_count(1, timeout=PATIENCE)
+
+    light = ground_of(panel)
+    page.get_by_role("menuitem", name="Settings", exact=True).click()
+    page.locator(".lm-Menu-item", has_text=re.compile("^Theme$")).hover()
+    page.locator(".lm-Menu-item", has_text=re.compile("^JupyterLab Dark$")).click()
+    expect(panel.locator("svg").first).to_have_class(re.compile(r"\bdark\b"), timeout=PATIENCE)
+    assert ground_of(panel) != light
+    page.screenshot(path=tmp_path / "theory-dark.png")
+    page.set_viewport_size({"width": 700, "height": 1000})
+    page.wait_for_timeout(500)
+    page.screenshot(path=tmp_path / "theory-narrow.png")
+    assert panel.evaluate("element => element.scrollWidth <= element.clientWidth + 1"), "nothing is cut off"
+
+
+def ground_of(panel) -> str:
+    return panel.locator("svg > rect").first.evaluate("element => getComputedStyle(element).fill")
 
 
 DRAWN_OR_REFUSED = """([image, state, src, text]) => image.offsetParent

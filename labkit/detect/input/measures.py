@@ -18,6 +18,10 @@ from ...record.once import once
 from ...record.quantity import Quantity
 from ...record.roles import Role
 from ...record.schema import RankLog, Record, Run, Span, Step
+from ...theory.input_model import amdahl as amdahl  # asked for here too: theory beside what was measured
+from ...theory.input_model import expected_step as expected_step
+from ...theory.input_model import free_running as free_running
+from ...theory.input_model import serial_share
 from ..runs import train_steps, union_ns
 
 WARM_UP = 2
@@ -27,35 +31,6 @@ ENOUGH = 6
 """Steps to judge by."""
 
 WINDOW_MS = 50.0
-
-
-def amdahl(share: float, ranks: int) -> float:
-    """How many times one rank's work W ranks do that meet each step, with a share of it one at a time."""
-    return 1 / (share + (1 - share) / ranks)
-
-
-def free_running(share: float, ranks: int) -> float:
-    """The same for ranks that never wait for each other but at the lock."""
-    return min(float(ranks), 1 / share) if share > 0 else float(ranks)
-
-
-def serial_share(speed_up: float, ranks: int, *, meet: bool) -> float:
-    """The share under a lock that explains a speed-up: the two functions above, solved for it."""
-    share = (ranks / speed_up - 1) / (ranks - 1) if meet else 1 / speed_up
-    return float(min(1.0, max(0.0, share)))
-
-
-def expected_step(data: float, compute: float, workers: int, *, cores: int | None = None) -> float:
-    """A step's time, in the unit of its arguments.
-
-    Args:
-        data, compute: D and C.
-        workers: of one rank.
-        cores: that a rank has, where preparing is processor time and so is compute; None where data cost waiting.
-    """
-    if workers == 0:
-        return data + compute
-    return max(data / workers, compute, *([(data + compute) / cores] if cores else []))
 
 
 def judged_steps(log: RankLog) -> tuple[Step, ...]:

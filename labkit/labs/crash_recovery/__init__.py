@@ -113,6 +113,7 @@ SPEC = LabSpec(
         ),
         Symptom("Saves take a large part of the time", "they are too frequent, or training waits for each", ("async-save",)),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "Complete the four methods, so that a run that is killed at any step and started again ends with the weights of "

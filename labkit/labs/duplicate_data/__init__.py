@@ -100,6 +100,7 @@ SPEC = LabSpec(
             "Validation is better than the test set will be", "each rank splits off its own validation set", ("leaky-split",)
         ),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "Write the loader of rank `rank` among `world_size` for epoch `epoch`. Together the ranks must read each sample "

@@ -118,6 +118,7 @@ SPEC = LabSpec(
         ),
         Symptom("More workers made it slower", "the data are ready in memory", ("workers-in-memory",)),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "Write the loader of rank `rank`: together the ranks read each sample once an epoch, and data take under 10 % "

@@ -99,6 +99,7 @@ SPEC = LabSpec(
         ),
         Symptom("The device idles between steps", "the input is not ready in time", ("starved",)),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "MFU figures as people quote them, each with one mistake: write the function that finds it from what was run, "

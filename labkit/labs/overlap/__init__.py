@@ -116,6 +116,7 @@ SPEC = LabSpec(
             "one comes late to each collective, and the others wait",
         ),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "Choose the bucket size for a link. `gradients` has num_bytes and ready_s of each gradient in the order in "

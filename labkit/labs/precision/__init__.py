@@ -124,6 +124,7 @@ SPEC = LabSpec(
             ("half-weights", "bf16-weights", "autocast-whole-loop"),
         ),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "Repair the loop: it trains in fp16, and three things are wrong with it. Keep the forward pass in fp16 "

@@ -136,6 +136,7 @@ SPEC = LabSpec(
         ),
         Symptom("Every step takes as long as the slowest device's", "all wait for a straggler", ("sync-straggler",)),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "Pick the learning rate of `workers` asynchronous workers without momentum, where the curvature of the loss "

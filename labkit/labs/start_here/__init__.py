@@ -58,6 +58,7 @@ SPEC = LabSpec(
             "A speed, and nobody can say whether it is good", "nothing to compare it with: the machine was never measured"
         ),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "Predict an all-reduce from a latency and a bandwidth. Return two numbers: the seconds that a ring all-reduce "

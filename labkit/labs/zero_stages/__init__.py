@@ -111,6 +111,7 @@ SPEC = LabSpec(
             "Stage 3 takes more memory than stage 2", "a small model, whose weights stay whole", ("deepspeed-defaults",)
         ),
     ),
+    theory=lazy(".theory:panel", __name__),
     exercise=Exercise(
         task=(
             "For each case (parameters, devices, memory of a device, bytes a parameter) return the cheapest stage that "
