@@ -34,9 +34,9 @@ def loss_scale(growth_interval: int = 2000) -> Sketch:
     shapes.append(Line(points=((798, 86), (798, 145)), width=1.8, arrow=True))
     (before, _), (after, _) = scales([False, True])
     alt = (
-        "One update with a gradient scaler. The loss is multiplied by S, so the fp16 gradients are S times as large. If all are "
-        f"finite, they are divided by S, clipped, and the optimizer steps; after {growth_interval:,} good updates in a row "
-        f"S doubles. If one is infinite or no number, the update is skipped and S halves, from {before:,.0f} to "
+        "One update with a gradient scaler. The loss is multiplied by S: the fp16 gradients are S times as large. If all "
+        f"are finite, they are divided by S, clipped, and the optimizer steps; after {growth_interval:,} good updates "
+        f"in a row S doubles. If one is infinite or no number, the update is skipped and S halves, from {before:,.0f} to "
         f"{after:,.0f}."
     )
     return Sketch(878, 214, tuple(shapes), alt)
