@@ -241,8 +241,8 @@ class Panel:
         for name in settings:
             if name not in known:
                 raise UnknownName("slider of this panel", name, known)
-        moved = tuple(s.at(settings[s.name]) if s.name in settings else s for s in self.sliders)
-        return replace(self, sliders=moved)
+        stands = {**self.settings, **settings}
+        return replace(self, sliders=tuple(slider.at(stands[slider.name]) for slider in self.sliders))
 
     def with_measured(self, measured: Measured | None) -> Panel:
         """The same panel with a record's point on it, its sliders where that record's run stood."""
