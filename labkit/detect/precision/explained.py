@@ -36,16 +36,16 @@ _AUTOCAST_EACH_STEP = """\
 
 EXPLAINED = {
     "gradient-underflow": Explained(
-        "The smallest number of fp16 is 6e-8. A gradient below half of it becomes 0, and its weight is not moved. No "
+        "The smallest number of fp16 is 6e-8. A gradient below half of it becomes 0, and its weight does not change. No "
         "error is raised; the loss falls slower than in fp32, or stands still. A scaler multiplies the loss so that "
         "gradients come into the range, and divides them again before the update.",
         _SCALER,
-        "labkit counts the gradient elements that are exactly 0, beside those of the same steps in fp32.",
+        "labkit counts the gradient elements that are exactly 0, and compares with the same steps in fp32.",
         "ReLU and blank inputs make zeros in any format; only what exceeds the fp32 run's zeros counts.",
         needs="a second run in fp32",
     ),
     "lost-updates": Explained(
-        "A weight in 16 bits has neighbours at a distance: bf16 near 0.1 has one every 5e-4. An update of less than half "
+        "The numbers of a 16-bit format lie far apart: near 0.1, those of bf16 are 5e-4 apart. An update of less than half "
         "of that is rounded away, step after step. Weights that are kept in fp32 add small updates up.",
         """\
 - model = Net().to(torch.bfloat16)
@@ -58,8 +58,8 @@ EXPLAINED = {
       loss.backward()
       optimizer.step()
 """,
-        "labkit counts the elements with a gradient whose weight an update leaves as it was, beside those of an fp32 run.",
-        "With a tiny learning rate fp32 loses updates too; that is why there is a comparison.",
+        "labkit counts the elements with a gradient whose weight an update leaves as it was, and compares with an fp32 run.",
+        "With a tiny learning rate fp32 loses updates too, so labkit compares.",
         needs="a second run in fp32",
     ),
     "stale-casts": Explained(
@@ -67,8 +67,8 @@ EXPLAINED = {
         "context around the whole loop keeps the first casts: the optimizer moves the weights, and the forward pass does "
         "not see it.",
         _AUTOCAST_EACH_STEP,
-        "labkit looks whether a forward pass after an update computes with the weights of before, or whether the loss on "
-        "one batch stays the very same number while weights move.",
+        "labkit checks whether a forward pass after an update computes with the old weights, or whether the loss on "
+        "one batch stays the same number while weights change.",
         "A learning rate so small that no weight changes leaves the loss the same too; the reason says which of the two "
         "it may be.",
     ),
@@ -83,14 +83,13 @@ EXPLAINED = {
   scaler.step(optimizer)
   scaler.update()
 """,
-        "labkit watches the calls of the scaler and of torch's clipping, and looks whether unscale_ came before; with "
-        "recorded norms it compares them with the scale.",
+        "labkit watches the calls of the scaler and of torch's clipping, and checks whether unscale_ came first; if norms "
+        "are recorded, it compares them with the scale.",
         "A hand-written clipping is not a call that can be watched. A scale near 1 hides the order.",
     ),
     "skipped-steps": Explained(
         "A dynamic scaler doubles its scale until a gradient overflows, skips that step and halves it. A few skips are "
-        "how it works. Where the loss is NaN, or where update() is not called, steps are skipped without an end, and no "
-        "error is raised.",
+        "normal. If the loss is NaN, or if nobody calls update(), it skips every step, and no error is raised.",
         """\
   for inputs, labels in loader:
       optimizer.zero_grad()
@@ -109,11 +108,11 @@ EXPLAINED = {
 + weights = torch.softmax(scores.float(), dim=-1)
 """,
         "labkit looks at the loss of each backward pass on a CPU, and at what else is recorded of gradients and weights.",
-        "Gradients that a scaler sees to be infinite, and skips, are its work and no finding. On a GPU the doctor does "
+        "Infinite gradients that a scaler notices and skips are no finding. On a GPU the doctor does "
         "not read the loss: that would make the step wait.",
     ),
     "precision-speed": Explained(
-        "A format of 16 bits is faster where the device has units for it and the products are large. Elsewhere the casts "
+        "A format of 16 bits is faster if the device has units for it and the products are large. Otherwise the casts "
         "cost more than the products gain.",
         """\
 - with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -125,9 +124,9 @@ EXPLAINED = {
         needs="steps timed beside fp32's",
     ),
     "mixed-precision-setup": Explained(
-        "Each format wants its own set-up. fp16 has no numbers below 6e-8 and so wants a scaler. bf16 and fp32 share "
-        "their exponents; there a scaler gains nothing. Autocast keeps casts of weights while it is open, so it is to be "
-        "closed before the optimizer changes them.",
+        "Each format needs its own set-up. fp16 has no numbers below 6e-8, so it needs a scaler. bf16 and fp32 share "
+        "their exponents; there a scaler gains nothing. Autocast keeps casts of weights while it is open, so close it "
+        "before the optimizer changes them.",
         _SCALER,
         "labkit watches with which format autocast is opened, whether a scaler is asked for steps, and whether autocast "
         "is open when an optimizer makes a step. It judges what is done, not numbers.",

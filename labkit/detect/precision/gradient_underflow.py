@@ -1,4 +1,4 @@
-"""Do gradients become 0 that fp32 keeps?
+"""Do gradients that fp32 keeps become 0?
 
 Below half its smallest number a format keeps nothing: 3e-8 in fp16. Zeros alone say little: ReLU and blank pixels make
 them in fp32 too, so only those beyond the fp32 run's own count.
@@ -13,7 +13,7 @@ from ..verdict import Verdict, answering
 from .measures import excess, scaling, updates_of, zero_shares
 
 NAME = "gradient-underflow"
-QUESTION = "Do gradients become 0 that fp32 keeps?"
+QUESTION = "Do gradients that fp32 keeps become 0?"
 _answer = answering(NAME, QUESTION)
 
 WORTH_SAYING = 0.05

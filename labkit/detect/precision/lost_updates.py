@@ -13,7 +13,7 @@ from ..verdict import Verdict, answering
 from .measures import excess, lost_shares, memory_of, updates_of
 
 NAME = "lost-updates"
-QUESTION = "Do updates vanish that fp32 weights keep?"
+QUESTION = "Are updates lost that fp32 weights would keep?"
 _answer = answering(NAME, QUESTION)
 
 WORTH_SAYING = 0.05

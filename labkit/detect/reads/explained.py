@@ -8,9 +8,9 @@ SUBJECT, PLACE = "Data", 1
 
 EXPLAINED = {
     "rank-duplicates": Explained(
-        "A DataLoader knows nothing of ranks. With shuffle=True each rank shuffles all of the data for itself. Where all "
+        "A DataLoader knows nothing of ranks. With shuffle=True each rank shuffles all of the data for itself. If all "
         "ranks have one seed, they read the same batch at the same step, and the averaged gradient is that of one rank. "
-        "The loss falls all the same, and an epoch takes as long as on one device.",
+        "The loss still falls, and an epoch takes as long as on one device.",
         """\
 - loader = DataLoader(data, batch_size=32, shuffle=True)
 + sampler = DistributedSampler(data)
@@ -24,7 +24,7 @@ EXPLAINED = {
         "step by step, and epoch by epoch.",
         "Equal rows in the data look like one row that is read twice; indices decide where there are any. Ranks that hold "
         "one model together (tensor or pipeline parallelism) read the same on purpose. A list that holds samples several "
-        "times, and drawing with replacement, repeat samples too. What these explain is said to be inconclusive.",
+        "times, and drawing with replacement, repeat samples too. If these can explain it, the answer is inconclusive.",
     ),
     "worker-duplicates": Explained(
         "Each worker of a DataLoader has a copy of the data set. A map-style data set is told which indices a worker is "
@@ -44,8 +44,8 @@ EXPLAINED = {
         "indices are known the answer is inconclusive.",
     ),
     "coverage": Explained(
-        "What is sharded twice is read in part: the sampler takes a rank's share, and a second wrapper takes a share of "
-        "that. An epoch is suspiciously short, and most of the data is never trained on. An iterator that is used up has "
+        "Data that are sharded twice are read in part: the sampler takes a rank's share, and a second wrapper takes a share "
+        "of that. An epoch is suspiciously short, and most of the data is never trained on. An iterator that is used up has "
         "the same effect: from the second epoch on nothing is read at all.",
         """\
   loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
@@ -53,14 +53,14 @@ EXPLAINED = {
 + for batch in loader:
       train(batch)
 """,
-        "labkit counts the different samples that all ranks together read in an epoch, by index or by hash, and holds "
-        "them against the length of the data set.",
+        "labkit counts the different samples that all ranks together read in an epoch, by index or by hash, and compares "
+        "their number with the length of the data set.",
         "A dropped tail of less than one global batch is no finding. A curriculum or a resumed epoch reads a part on "
         "purpose; where another epoch reads all, that is said. Equal rows make hashes fewer than the samples.",
     ),
     "order": Explained(
         "DistributedSampler draws each epoch's permutation from its seed and its epoch number. The number changes only "
-        "where somebody calls set_epoch. Without it, or where the call reaches another object than the one that draws, "
+        "if somebody calls set_epoch. Without it, or if the call reaches another object than the one that draws, "
         "each epoch brings the same batches in the same order.",
         """\
   for epoch in range(epochs):
@@ -74,17 +74,17 @@ EXPLAINED = {
         "time; then only indices show the order. An evaluation comes in one order on purpose.",
     ),
     "validation-leak": Explained(
-        "A split that is drawn with a generator seeded by rank gives each rank a validation set of its own. What one rank "
-        "holds out, another trains on. The validation score then is one of data that the model has seen, and the test "
-        "set will be worse.",
+        "A split that is drawn with a generator seeded by rank gives each rank a validation set of its own. Other "
+        "ranks train on what one rank holds out. The validation score is then measured on data that the model has seen, and "
+        "the score on the test set will be worse.",
         """\
 - draw = torch.Generator().manual_seed(seed + dist.get_rank())
 + draw = torch.Generator().manual_seed(seed)
   train_set, held_out = random_split(data, [0.9, 0.1], generator=draw)
 """,
-        "labkit looks which of the samples that were read without a backward pass are trained on by any rank, by index in "
-        "the whole data set or by hash.",
-        "Copies of a row in both parts look like a leak; a few of them are said to be inconclusive. Two data sets that "
+        "labkit checks whether any rank trains on samples that were read without a backward pass, by index in the whole "
+        "data set or by hash.",
+        "Copies of a row in both parts look like a leak; for a few of them the answer is inconclusive. Two data sets that "
         "both count from 0 share indices and no content. A last training on all data after the last validation is no "
         "leak.",
     ),

@@ -16,7 +16,7 @@ from ..verdict import Verdict, answering
 from .repeats import link_fit, link_repeats
 
 NAME = "link-fit"
-QUESTION = "Can an all-reduce be predicted from one latency and one bandwidth here?"
+QUESTION = "Do one latency and one bandwidth predict an all-reduce here?"
 TIMED = True
 _answer = answering(NAME, QUESTION)
 

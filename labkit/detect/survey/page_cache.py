@@ -13,7 +13,7 @@ from ..verdict import Verdict, answering
 from .repeats import operations
 
 NAME = "page-cache"
-QUESTION = "Was it storage that was read, and not memory?"
+QUESTION = "Did the reads come from storage, and not from memory?"
 TIMED = True
 _answer = answering(NAME, QUESTION)
 

@@ -8,9 +8,9 @@ SUBJECT, PLACE = "Use of the device", 8
 
 EXPLAINED = {
     "utilisation": Explained(
-        "MFU is the arithmetic that the model needs, over what the device could do in the same time. It is low where "
-        "kernels are small, where memory is moved more than numbers are multiplied, or where the device waits. The loss "
-        "shows none of it.",
+        "MFU is the arithmetic that the model needs, over what the device could do in the same time. It is low if "
+        "kernels are small, if they move more memory than they multiply numbers, or if the device waits. You do not see it "
+        "in the loss.",
         """\
 - scores = (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).softmax(-1)
 - out = scores @ v
@@ -23,8 +23,8 @@ EXPLAINED = {
         needs="a model whose sizes are declared, and a measured ceiling",
     ),
     "busy-not-useful": Explained(
-        "Utilisation as the system shows it is the share of time in which something runs. A loop that copies memory shows "
-        "100 %, as does one that computes what nobody needs.",
+        "The utilisation that a system shows is the share of time in which something runs. A loop that copies memory shows "
+        "100 %, and so does one that computes what nobody needs.",
         """\
 - train_one_step(batch)
 + with torch.profiler.profile() as profile:
@@ -37,7 +37,7 @@ EXPLAINED = {
         needs="a model whose sizes are declared, and processor times",
     ),
     "flop-convention": Explained(
-        "Two figures of MFU can be compared only where both count the same. torch's counter knows the operations that it "
+        "You can compare two figures of MFU only if both count the same. torch's counter knows the operations that it "
         "was told of; a fused attention may not be among them. Formulas differ too: recomputation, causal halving, "
         "embeddings.",
         """\

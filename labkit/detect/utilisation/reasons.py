@@ -65,13 +65,11 @@ REASONS = {
         "run more steps on a quiet machine",
     ),
     "slower-than-tuned": Reason(
-        "{mfu:.0%} of what this device can do goes into the model, and the tuned end of the ladder is {faster:.1f} times as "
-        "fast",
+        "{mfu:.0%} of what this device can do goes into the model, and the tuned program is {faster:.1f} times as fast",
         "try a larger batch and fused attention, one change at a time, and watch the MFU",
     ),
     "slower-than-tuned-for-want-of-data": Reason(
-        "{mfu:.0%} of what this device can do goes into the model, and the tuned end of the ladder is {faster:.1f} times as "
-        "fast",
+        "{mfu:.0%} of what this device can do goes into the model, and the tuned program is {faster:.1f} times as fast",
         "replace the loader by one ready batch (--set data=dummy): if the rate jumps, feed the device faster",
         "replace the loader by one ready batch: if the rate jumps, feed the device faster",
     ),
