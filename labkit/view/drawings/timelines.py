@@ -90,7 +90,7 @@ def loader(workers: int = 2, prepare_ms: int = 40, compute_ms: int = 20) -> Sket
     step = expected_step(prepare_ms, compute_ms, workers)
     formula = "D + C" if workers == 0 else "max(D/w, C)"
     chart = Chart(
-        title=f"{workers or 'no'} workers: a step takes {formula} = {step:g} ms once it runs",
+        title=f"{workers or 'No'} worker{'' if workers == 1 else 's'}: a step takes {formula} = {step:g} ms once it runs",
         x=Axis(label="time", unit="ms", low=0),
         y=Axis(label="", names=(*lanes, "device")),
         spans=tuple(spans),
@@ -141,7 +141,7 @@ def checkpoint(interval: int = 5, crash: int = 17, total: int = 24) -> Sketch:
     spans += [Span(lane=2, begin=begin, end=begin + again, kind="done twice", text=str(again))] if again else []
     spans += [Span(lane=2, begin=begin + again, end=begin + total - saved, kind="steps that last", text=f"{crash}–{total}")]
     chart = Chart(
-        title=f"Saved each {interval} steps, killed in step {crash}: {again} done again",
+        title=f"Saved every {interval} steps, killed in step {crash}: {again} done again",
         x=Axis(label="time, in steps", low=0),
         y=Axis(label="", names=("attempt 0", "saves", "attempt 1")),
         spans=tuple(spans),
