@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 Scope = list[ast.AST]
@@ -152,15 +153,22 @@ def bindings(name: str, scope: Scope) -> list[ast.expr]:
 
 
 def _own(part: ast.AST, kinds: tuple[type, ...]) -> list:
-    """Nodes of some kinds in a function's own body, or a module's; not in functions inside it."""
-    found, left = [], list(ast.iter_child_nodes(part)) if isinstance(part, (ast.FunctionDef, ast.Module)) else []
+    """Nodes that give names a value, of some kinds, in a function's own body, or a module's; not in functions inside it."""
+    if not isinstance(part, (ast.FunctionDef, ast.Module)):
+        return []
+    if not hasattr(part, "own"):
+        part.own = list(_that_give(part))  # pyright: ignore[reportAttributeAccessIssue]
+    return [node for node in part.own if isinstance(node, kinds)]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _that_give(part: ast.AST) -> Iterator[ast.AST]:
+    left = list(ast.iter_child_nodes(part))
     while left:
         node = left.pop()
-        if isinstance(node, kinds):
-            found.append(node)
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For)):
+            yield node
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
             left += ast.iter_child_nodes(node)
-    return found
 
 
 def _mentions(value: ast.expr, name: str) -> bool:

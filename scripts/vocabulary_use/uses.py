@@ -1,11 +1,12 @@
 """Where the package writes and asks for names of the vocabulary, read off its source."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .names import Parameter, Scope, bindings, given, keys, texts
+from .names import Parameter, bindings, given, keys, texts
 
 METHODS = {
     "count": "count", "counted": "count", "scalar": "scalar", "series": "series", "event": "event", "span": "span",
@@ -62,7 +63,10 @@ def uses_of(sources: dict[str, str]) -> list[Use]:
     trees = {file: ast.parse(source) for file, source in sources.items()}
     for file, tree in trees.items():
         tree.elsewhere = _imported(file, tree, trees)  # pyright: ignore[reportAttributeAccessIssue]
-    calls = [(file, call, scope) for file, tree in trees.items() for call, scope in _walk(tree, ast.Call)]
+    calls: dict[str, list[tuple]] = defaultdict(list)
+    for file, tree in trees.items():
+        for call, scope in _walk(tree, ast.Call):
+            calls[_called(call)].append((file, call, scope))
     raw = [use for file, tree in trees.items() for use in _raw_uses(file, tree)]
     found: list[Use] = []
     seen: set[tuple] = set()
@@ -92,8 +96,8 @@ def _is_store(file: str) -> bool:
 def _imported(file: str, tree: ast.Module, trees: dict[str, ast.Module]) -> dict[str, tuple[ast.Module, str]]:
     """By the name that a file gives it: (module, name there) of what it imports from other files of the package."""
     found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level:
+    for node, _ in _walk(tree, ast.ImportFrom):
+        if node.level:
             folder = "/".join(file.split("/")[: -node.level])
             there = f"{folder}/{(node.module or '').replace('.', '/')}".strip("/")
             for alias in node.names:
@@ -103,32 +107,38 @@ def _imported(file: str, tree: ast.Module, trees: dict[str, ast.Module]) -> dict
     return found
 
 
-def _walk(tree: ast.AST, kind: type) -> Iterator[tuple]:
-    """(node, scope) of each node of a kind."""
-
-    def inner(node: ast.AST, scope: Scope) -> Iterator[tuple]:
-        if isinstance(node, kind):
-            yield node, tuple(scope)
-        if isinstance(node, (ast.FunctionDef, ast.Module)):
-            scope = [*scope, node]
-        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            scope = [*scope, *node.generators]
-        for child in ast.iter_child_nodes(node):
-            yield from inner(child, scope)
-
-    return inner(tree, [])
+def _walk(tree: ast.AST, kind: type) -> list[tuple]:
+    """(node, scope) of each node of a kind; one pass over a tree finds those of all kinds."""
+    if not hasattr(tree, "by_kind"):
+        by_kind: dict[type, list[tuple]] = {}
+        _sort_by_kind(tree, (), by_kind)
+        tree.by_kind = by_kind  # pyright: ignore[reportAttributeAccessIssue]
+    return tree.by_kind.get(kind, [])  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _at_callers(use: _Raw, parameter: Parameter, calls: list) -> Iterator[_Raw]:
+def _sort_by_kind(node: ast.AST, scope: tuple[ast.AST, ...], found: dict[type, list[tuple]]) -> None:
+    found.setdefault(type(node), []).append((node, scope))
+    if isinstance(node, (ast.FunctionDef, ast.Module)):
+        scope = (*scope, node)
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        scope = (*scope, *node.generators)
+    for child in ast.iter_child_nodes(node):
+        _sort_by_kind(child, scope, found)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _at_callers(use: _Raw, parameter: Parameter, calls: dict[str, list[tuple]]) -> Iterator[_Raw]:
     """The same use at each call of the function, of what the call gives. A private function is called in its own file."""
     function = parameter.function
     first = function.args.args[0].arg if function.args.args else ""
     is_method = first in ("self", "cls")
-    for file, call, scope in calls:
+    for file, call, scope in calls.get(function.name, ()):
         if function.name.startswith("_") and file != use.file:
             continue
-        called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if called == function.name and isinstance(call.func, ast.Attribute) == is_method:
+        if isinstance(call.func, ast.Attribute) == is_method:
             node = given(call, parameter, is_method)
             if node is not None:
                 yield _Raw(use.sort, node, scope, file, call.lineno, use.writes)
