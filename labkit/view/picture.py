@@ -36,9 +36,14 @@ class Picture:
 
     def png(self, dpi: float = DPI) -> bytes:
         """The picture as PNG, with `dpi` dots an inch of the figure's size."""
-        buffer = io.BytesIO()
-        with boxes_for_missing_glyphs():
-            FigureCanvasAgg(self.figure).print_figure(buffer, format="png", dpi=dpi, metadata={"Description": self.alt})
+        buffer, before = io.BytesIO(), self.figure.get_dpi()
+        try:
+            self.figure.set_dpi(dpi)
+            with boxes_for_missing_glyphs():
+                # `savefig` would draw twice: once more in case that a layout still has to be found
+                FigureCanvasAgg(self.figure).print_png(buffer, metadata={"Description": self.alt})
+        finally:
+            self.figure.set_dpi(before)
         return buffer.getvalue()
 
     def save(self, path: Path | str) -> None:
