@@ -3,6 +3,8 @@
 SHELL = /bin/sh
 # Two plugins that each worker would take seconds to load; the notebooks' tests start nbval themselves.
 PYTEST = .venv/bin/python -m pytest -p no:nbval -p no:anyio
+# Where the environment forbids to keep compiled modules, each rank, kernel and worker would compile them again.
+export PYTHONDONTWRITEBYTECODE =
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= 5
 CHECK_WORKERS ?= 2
@@ -50,7 +52,7 @@ check: setup  ## what to run while you work: style, types, and the tests that st
 	@$(MAKE) --no-print-directory -j 2 lint quick
 
 quick: setup
-	$(PYTEST) -n $(CHECK_WORKERS) --dist loadscope tests/unit tests/meta $(PYTEST_ARGS)
+	$(PYTEST) -n $(CHECK_WORKERS) --dist loadscope -m "not ranks and not soak" tests/unit tests/meta $(PYTEST_ARGS)
 
 notebooks: setup  ## execute the notebooks again and store their outputs
 	.venv/bin/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
