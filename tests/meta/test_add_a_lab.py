@@ -50,7 +50,7 @@ def built(folder: Path) -> Path:
 def in_the_copy(folder: Path, *words: str) -> subprocess.CompletedProcess:
     """Run tests in the copy, on the copy's package."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+        [sys.executable, "-m", "pytest", "-q", *(f"-pno:{name}" for name in ("cacheprovider", "nbval", "anyio")), *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
