@@ -10,6 +10,7 @@ import sys
 import traceback
 from typing import Any
 
+from labkit.doctor import diagnosis, launch
 from labkit.ranks import forkserver
 
 
@@ -36,11 +37,17 @@ class Forked:
 
 def start(arguments: list[str], environment: dict[str, str]) -> Forked:
     """Take the place of `launch.start`."""
-    forkserver.warm()
     context = multiprocessing.get_context("forkserver")
     process = context.Process(target=_rank, args=(arguments, environment, os.getcwd()))
-    process.start()
+    with forkserver.starting_ranks():
+        process.start()
     return Forked(process)
+
+
+def always() -> None:
+    """Have whatever is examined in this process started so."""
+    assert diagnosis.examine.__kwdefaults__["start"] in (launch.start, start)
+    diagnosis.examine.__kwdefaults__["start"] = start
 
 
 def _rank(arguments: list[str], environment: dict[str, str], cwd: str) -> None:

@@ -101,12 +101,14 @@ class LessonCase:
         says: asserts what its cell of invariants prints with them.
         mutation: what breaks the invariants.
         guess_settled_by_figure: whether the deck settles the guess with a figure, so that no sentence holds its number.
+        first: a cell of the tests' own, executed once the parameters are checked.
     """
 
     small: Mapping[str, Any]
     says: Callable[[str], None]
     mutation: Mutation
     guess_settled_by_figure: bool = False
+    first: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lab_case import LessonCase, Mutation
+
+DOCTOR = Path(__file__).resolve().parents[1] / "doctor"
 
 
 def doctor_says(text: str) -> None:
@@ -25,5 +29,7 @@ WITHOUT_A_LAB = {
             "seen = doctor.examine(doctor.example('classify'), ranks=ranks)",
         ),
         guess_settled_by_figure=True,
+        # ranks are forked off a server that has torch, as in the doctor's own tests
+        first=f"import sys\n\nsys.path.append({str(DOCTOR)!r})\nimport warm\n\nwarm.always()",
     ),
 }

@@ -147,6 +147,13 @@ def package_with(fault, folder: Path) -> Path:
     return folder
 
 
+def with_a_first_cell(cells: list, case) -> list:
+    """The cells of a lesson with the one that its case puts after the frame's check of the parameters, if any."""
+    begin = next(number for number, cell in enumerate(cells) if "lesson.begin(" in cell.source)
+    first = nbformat.v4.new_code_cell(case.first, metadata={"tags": [COMPARED]})
+    return [*cells[: begin + 1], *([first] if case.first else []), *cells[begin + 1 :]]
+
+
 def once_more(path: Path, fault, package: Path) -> list:
     """Two cells more: ranks import the package with the fault and make one run again; the invariants, said again."""
     again = nbformat.v4.new_code_cell(f"import sys\n\nsys.path.insert(0, {str(package)!r})\n{fault.again}")
@@ -167,7 +174,7 @@ def small_run(tmp_path_factory):
             folder, case = tmp_path_factory.mktemp("small"), of_lesson(path.stem)
             notebook = nbformat.read(path, as_version=4)
             more = once_more(path, case.mutation, package_with(case.mutation, folder / "fault"))
-            notebook.cells += more
+            notebook.cells = [*with_a_first_cell(notebook.cells, case), *more]
             nbformat.write(notebook, folder / f"longer_{path.name}")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("LABKIT_CACHE", str(folder / "cache"))
@@ -257,7 +264,8 @@ def compared(tmp_path_factory):
             cells, compared = code_cells(notebook), invariants_cell(notebook)
             for cell, source in zip(cells, sliced([c.source for c in cells], {0, cells.index(compared)}), strict=True):
                 cell.source = source
-            notebook.cells = [*(cell for cell in cells if cell.source), one_digit_changed(compared)]
+            needed = with_a_first_cell([cell for cell in cells if cell.source], of_lesson(path.stem))
+            notebook.cells = [*needed, one_digit_changed(compared)]
             nbformat.write(notebook, folder / path.name)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("LABKIT_CACHE", str(folder / "cache"))
