@@ -26,7 +26,14 @@ class Examined:
 
     @property
     def found(self) -> dict[str, Verdict]:
-        return {f"{v.detector}/{v.reason}": v for v in self.verdicts.values() if v.status == "found"}
+        return self._answered("found")
+
+    @property
+    def undecided(self) -> dict[str, Verdict]:
+        return self._answered("inconclusive")
+
+    def _answered(self, status: str) -> dict[str, Verdict]:
+        return {f"{v.detector}/{v.reason}": v for v in self.verdicts.values() if v.status == status}
 
     @property
     def updates(self) -> int:

@@ -24,18 +24,22 @@ class Case:
         path: of the script.
         shows: the public report or kind that it shows, by its id; "" where it stands for none.
         found: reasons, as detector/reason, that the sick run must find.
+        undecided: reasons that it must name as undecided, being no fault in every script.
         may: what else may be found of the sick run, being true of it as well.
         ranks: processes.
         arguments: after the first.
+        steps: of the optimizer after which it is ended; None runs it to its end.
         needs: a package that it imports and that an extra brings; "" where it needs none.
     """
 
     path: Path
     shows: str
-    found: tuple[str, ...]
+    found: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
     may: tuple[str, ...] = ()
     ranks: int = 2
     arguments: tuple[str, ...] = ()
+    steps: int | None = None
     needs: str = ""
 
     @property

@@ -194,6 +194,18 @@ REASONS = {
         "nobody looked at which parameters the optimizers hold", "run the script under `labkit doctor`, which looks at them"
     ),
     "every-gradient-is-applied": Reason("every parameter with a gradient is held by an optimizer"),
+    "no-gradient-reaches": Reason(
+        "an optimizer holds {share:.0%} of its weights in vain: {names} is computed in each pass, in training mode, and "
+        "none of its {tensors:plural tensor/tensors} ever gets a gradient",
+        "take the no_grad or the detach() away that lies between these modules and the loss; if they are to stay as they "
+        "are, say so with requires_grad_(False) and eval(), and leave them out of the optimizer",
+    ),
+    "held-and-kept-as-it-is": Reason(
+        "an optimizer holds {share:.0%} of its weights in vain: {names} is computed in evaluation mode and never gets a "
+        "gradient, which may be meant",
+        "if these modules are to stay as they are, say so with requires_grad_(False), and leave them out of the optimizer; "
+        "else take away the no_grad or the detach() that lies between them and the loss",
+    ),
     "unfrozen-after-ddp": Reason(
         "parameters are trained that were frozen when DDP wrapped the model ({names}): their gradients are never reduced, "
         "and each rank trains them on its own data alone",

@@ -21,6 +21,10 @@ _answer = answering(NAME, QUESTION)
 ENOUGH_LOOKS = 2
 """Looks in a row that must agree: a first update may be a special one."""
 
+IDLE_UNTIL, MOST_OF = 8, 0.5
+"""Updates after which weights must still have had no gradient, and share of all that they must be: a small part that is
+computed and not used, as a pooler is, harms nobody."""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -88,7 +92,7 @@ def _of_model(run: Run, of_model: list[Look]) -> Verdict:
         )
     lacking = [look for look in of_model if look.unheld]
     if len(lacking) < ENOUGH_LOOKS:
-        return _answer("clear", "every-gradient-is-applied", evidence)
+        return _of_idle(run, evidence) or _answer("clear", "every-gradient-is-applied", evidence)
     if last.unheld and last.foreign:
         return _answer(
             "found", "optimizer-holds-others", evidence, where=where, names=last.unheld_names, foreign=last.foreign
@@ -96,3 +100,24 @@ def _of_model(run: Run, of_model: list[Look]) -> Verdict:
     if last.unheld == last.trainable:
         return _answer("found", "model-has-no-optimizer", evidence, where=where, tensors=last.trainable)
     return _answer("inconclusive", "some-have-no-optimizer", evidence, names=last.unheld_names)
+
+
+def _of_idle(run: Run, evidence: dict[str, Quantity]) -> Verdict | None:
+    """Whether most of what the optimizers hold is computed in each pass, and gets no gradient."""
+    seen = [event.fields for event in run.ranks[0].events if event.name == "idle_weights"]
+    last_update = sum(step.counts.get("updates", 0) for step in run.ranks[0].steps)
+    if len(seen) < ENOUGH_LOOKS or int(seen[-1]["update"]) < IDLE_UNTIL or 2 * int(seen[-1]["update"]) <= last_update:
+        return None
+    idle = seen[-1]
+    share = float(idle["share"])
+    evidence = evidence | {
+        "without_gradient": Quantity(int(idle["tensors"]), "tensors"),
+        "idle": Quantity(share, "of what optimizers hold"),
+    }
+    numbers = {"names": str(idle["names"]), "tensors": int(idle["tensors"]), "share": share}
+    where = str(run.fact("optimizer_where", "")) or None
+    if share < MOST_OF:
+        return None
+    if not idle["training"]:
+        return _answer("inconclusive", "held-and-kept-as-it-is", evidence, **numbers)
+    return _answer("found", "no-gradient-reaches", evidence, where=where, **numbers)

@@ -22,6 +22,9 @@ _answer = answering(NAME, QUESTION)
 LOOKS, SPAN = 4, 16
 """Looks, and updates between the first and the last, before an average that never moves is one that stands still."""
 
+BY_NAME = 8
+"""The same where the script goes through the wrapped model by names in nearly each of these updates."""
+
 LONGER = 24
 """The same for one that nobody evaluated: it may begin late."""
 
@@ -69,7 +72,11 @@ def _of(looks: list[Fields], places: Mapping[str, str | None]) -> Verdict:
         }
         pull = float(again["pull"])
         return _answer("found", "average-starts-again", evidence | more, where=places["load"], name=name, pull=pull)
-    if moved or len(looks) < LOOKS or span < SPAN or not all(one["weights_moved"] for one in looks[1:]):
+    still = not moved and len(looks) >= LOOKS and all(one["weights_moved"] for one in looks[1:])
+    named = int(last.get("named", 0)) - int(first.get("named", 0))
+    if still and not int(last["called"]) and span >= BY_NAME and named >= 0.9 * span:
+        return _answer("found", "average-misses-names", evidence, where=places["loop"], name=name, updates=span)
+    if not still or span < SPAN:
         return _answer("clear", "averages-follow", evidence)
     if not int(last["called"]) and span >= LONGER:
         return _answer("found", "average-misses-names", evidence, where=places["loop"], name=name, updates=span)

@@ -111,7 +111,8 @@ def _of_place(saves: Sequence[tuple[int, int, Fields]], evidence: dict[str, Quan
     if over:
         path, times = over.most_common(1)[0]
         fields = next(fields for fields in whole if fields["path"] == path)
-        return _answer("found", "written-over-the-last-one", evidence, where=_where(fields), times=times)
+        # many a right script does so, and it costs something only where the process dies within those milliseconds
+        return _answer("inconclusive", "written-over-the-last-one", evidence, where=_where(fields), times=times)
     return _answer("clear", "checkpoints-are-whole" if whole else "weights-are-exported", evidence)
 
 

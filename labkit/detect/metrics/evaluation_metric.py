@@ -26,6 +26,9 @@ WORTH = 0.005
 UNEQUAL = 0.05
 """Relative difference of the parts of two ranks that is worth a word."""
 
+LARGE = 0.02
+"""By how much the mean of the batches' means must be off to be a fault: many a right script takes it."""
+
 LONG_S, LONG = 1.0, 0.2
 """Seconds, and share of the run, that one rank's evaluations must take."""
 
@@ -37,18 +40,43 @@ def detect(record: Record) -> Verdict:
     if again is not None:
         return _answer("found", "sum-is-summed-again", where=str(again.fields["where"]) or None, ranks=run.world_size)
     made = evaluations(run)
-    if not made:
+    of_batches = _of_batches(run)
+    if of_batches is not None and of_batches.status == "found":
+        return of_batches
+    if not made and of_batches is None:
         return _answer("not_applicable", "no-evaluation-seen")
-    if all(not sum(rows or 0 for rows in one.rows) for one in made):
+    if made and all(not sum(rows or 0 for rows in one.rows) for one in made):
         return _answer("found", "nothing-is-evaluated", {"evaluations": Quantity(len(made))}, passes=len(made))
-    if run.world_size == 1:
-        return _answer("clear", "one-rank-evaluates-all")
+    if run.world_size == 1 or not made:
+        return of_batches or _answer("clear", "one-rank-evaluates-all")
     verdicts = [verdict for one in made if (verdict := _of_parts(one) or _of_padding(one)) is not None]
     for status in ("found", "inconclusive"):
         for verdict in verdicts:
             if verdict.status == status:
                 return verdict
+    if of_batches is not None:
+        return of_batches
     return _of_waiting(run, made) or _answer("clear", "each-sample-counts-once", {"evaluations": Quantity(len(made))})
+
+
+def _of_batches(run: Run) -> Verdict | None:
+    """Where the mean of the batches' means is kept, and the last batch is smaller."""
+    kept = [event.fields for log in run.ranks for event in log.events if event.name == "batch_means"]
+    off = [abs(of["plain"] - of["weighted"]) / max(abs(of["weighted"]), 1e-12) for of in kept]
+    if not kept or max(off) <= WORTH:
+        return None
+    of, by = max(zip(kept, off, strict=True), key=lambda one: one[1])
+    evidence = {
+        "mean_of_the_batches": Quantity(float(of["plain"])),
+        "mean_of_the_samples": Quantity(float(of["weighted"])),
+        "batches": Quantity(int(of["batches"])),
+        "fewest": Quantity(int(of["fewest"]), "samples in a batch"),
+        "most": Quantity(int(of["most"]), "samples in a batch"),
+    }
+    where = str(of["where"]) or None
+    if by <= LARGE:
+        return _answer("inconclusive", "mean-of-unequal-batches", evidence, where=where, off=by)
+    return _answer("found", "mean-of-unequal-batches", evidence, where=where, off=by)
 
 
 def _of_parts(one: Evaluation) -> Verdict | None:
@@ -63,6 +91,8 @@ def _of_parts(one: Evaluation) -> Verdict | None:
         values = np.array([values[0] for values in given])
         if (values == np.round(values)).all():
             continue  # counts of something, and not means
+        if reduction.by_hand and not _are_shares(values, rows):
+            continue  # nothing says that these are means over the samples
         plain, weighted = float(values.mean()), float(np.average(values, weights=rows))
         off = abs(plain - weighted) / max(abs(weighted), 1e-12)
         evidence = {
@@ -73,6 +103,12 @@ def _of_parts(one: Evaluation) -> Verdict | None:
         if off > WORTH:
             return _answer("found", "means-of-unequal-parts", evidence, where=reduction.where or None, off=off, rows=rows)
     return None
+
+
+def _are_shares(values: np.ndarray, rows: tuple[int, ...]) -> bool:
+    """Whether each rank's number is a count of its samples divided by how many they are, as an accuracy is."""
+    counts = values * np.array(rows)
+    return bool((np.abs(counts - np.round(counts)) < 1e-3).all() and (values >= 0).all() and (values <= 1).all())
 
 
 def _counts(reductions: list[Reduction]) -> bool:

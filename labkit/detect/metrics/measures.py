@@ -18,6 +18,7 @@ class Reduction:
         rows: by rank: how many samples it had evaluated by then.
         averaged: whether the result is divided by the number of ranks.
         operation, where: of the call on the first rank.
+        by_hand: whether the samples came from no loader.
     """
 
     values: tuple[tuple[float, ...], ...]
@@ -25,6 +26,7 @@ class Reduction:
     averaged: bool
     operation: str
     where: str
+    by_hand: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,13 @@ def evaluations(run: Run) -> list[Evaluation]:
                 reductions=reductions.get(updates, []),
             )
         )
-    return found
+    by_loaders = {one.updates for one in found}
+    return found + [_by_hand(updates, of) for updates, of in reductions.items() if updates not in by_loaders and of]
+
+
+def _by_hand(updates: int, reductions: list[Reduction]) -> Evaluation:
+    """An evaluation of samples that came from no loader, known by what is reduced of it."""
+    return Evaluation(rows=reductions[-1].rows, size=0, seconds=(), updates=updates, reductions=reductions)
 
 
 def _reductions(run: Run) -> dict[int, list[Reduction]]:
@@ -97,6 +105,7 @@ def _reductions(run: Run) -> dict[int, list[Reduction]]:
                 averaged=bool(same[0]["averaged"]),
                 operation=str(same[0]["op"] or same[0]["operation"]),
                 where=str(same[0]["where"]),
+                by_hand=bool(same[0].get("by_hand")),
             )
             for same in zip(*others, strict=True)
         ]

@@ -28,6 +28,11 @@ REASONS = {
         "sample of a small part counts more",
         _SUM_AND_COUNT,
     ),
+    "mean-of-unequal-batches": Reason(
+        "the script keeps the mean of its batches' means, and the batches are not equally large: it is {off:.1%} off the "
+        "mean over all samples",
+        "add up sums and counts: total += loss.item() * len(batch); n += len(batch); total / n",
+    ),
     "repeated-samples-count": Reason(
         "{padding:plural sample/samples} of {size:,} were evaluated twice, so that every rank has equally many, and count "
         "twice in what the ranks add up",

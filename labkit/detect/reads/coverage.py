@@ -19,6 +19,7 @@ from ..verdict import Verdict, answering
 from .batches import distinct, find
 from .measures import Reads, dataset_size, different_samples, every_epoch, reads
 from .over_epochs import Judged, over_epochs, too_short
+from .samplers import shared_out
 
 NAME = "coverage"
 QUESTION = "Is all of the data read in an epoch?"
@@ -27,7 +28,25 @@ _answer = answering(NAME, QUESTION)
 
 def detect(record: Record) -> Verdict:
     """Judge each epoch of the run under study."""
-    return unless_contents_change(_judge(record.run), record.run)
+    return _of_cut_parts(record.run) or unless_contents_change(_judge(record.run), record.run)
+
+
+def _of_cut_parts(run: Run) -> Verdict | None:
+    """Where each rank holds rows of its own, and a sampler then takes a rank's share of these."""
+    apart = [one for one in shared_out(run) if one.over_all_ranks and one.parts]
+    if not apart:
+        return None
+    held = [int(fields["size"]) for fields in apart[0].of_rank]
+    cut = str(apart[0].of_rank[0]["cut"])
+    evidence = {
+        "held": Quantity(", ".join(map(str, held)), "samples, by rank, none of them on two ranks"),
+        "sampler_shares_out_among": Quantity(len(held), "ranks"),
+    }
+    numbers = {"held": held, "ranks": len(held), "cut": cut}
+    if not cut:
+        return _answer("inconclusive", "sampler-over-own-rows", evidence, where=apart[0].where, **numbers)
+    evidence["cut_by_rank"] = Quantity(cut, "", "read in the source")
+    return _answer("found", "cut-by-rank-and-by-sampler", evidence, where=apart[0].where, **numbers)
 
 
 def _judge(run: Run) -> Verdict:

@@ -55,8 +55,10 @@ EXPLAINED = {
 """,
         "labkit counts the different samples that all ranks together read in an epoch, by index or by hash, and compares "
         "their number with the length of the data set.",
-        "A dropped tail of less than one global batch is no finding. A curriculum or a resumed epoch reads a part on "
-        "purpose; where another epoch reads all, that is said. Equal rows make hashes fewer than the samples.",
+        "Rows that each rank made for itself look like rows that were cut by rank; labkit says found only where it reads "
+        "such a cut in the source. A dropped tail of less than one global batch is no finding. A curriculum or a resumed "
+        "epoch reads a part on purpose; where another epoch reads all, that is said. Equal rows make hashes fewer than "
+        "the samples.",
     ),
     "order": Explained(
         "DistributedSampler draws each epoch's permutation from its seed and its epoch number. The number changes only "
@@ -68,8 +70,8 @@ EXPLAINED = {
       for inputs, labels in loader:
           train(inputs, labels)
 """,
-        "labkit compares the order in which samples were read in each epoch with the epochs before it. It does not ask "
-        "whether set_epoch was called.",
+        "labkit compares the order in which samples were read in each epoch with the epochs before it. Where --steps ended "
+        "the run within its first epoch it reads in the source whether anything calls set_epoch.",
         "Few samples have few orders, and chance repeats one now and then. Augmentation changes the hash of a sample each "
         "time; then only indices show the order. An evaluation comes in one order on purpose.",
     ),

@@ -21,6 +21,7 @@ from ..verdict import Verdict, answering
 from .batches import distinct, find
 from .measures import Reads, every_epoch, same_order
 from .orders import Orders, Repeat, orders_of_batches, orders_of_ranks, period
+from .samplers import shared_out
 
 NAME = "order"
 QUESTION = "Does each epoch come in a new order?"
@@ -36,7 +37,7 @@ def detect(record: Record) -> Verdict:
     sequences = [read for read in _sequences(run) if len(read) > 1]
     if not sequences:
         number = sum(bool(epoch.whole.total) for epoch in every_epoch(run))
-        return _answer("not_applicable", "too-few-epochs", epochs=number)
+        return _of_source(run) or _answer("not_applicable", "too-few-epochs", epochs=number)
     verdicts = [_judge(read, run) for read in sequences]
     if verdicts[0].status != "found" and any(verdict.status == "found" for verdict in verdicts):
         return _of_later_passes(verdicts)
@@ -45,6 +46,19 @@ def detect(record: Record) -> Verdict:
             if verdict.status == status:
                 return verdict
     return verdicts[0]
+
+
+def _of_source(run: Run) -> Verdict | None:
+    """Of a run with one epoch: whether its sampler is read in a loop, and the source sets no epoch."""
+    where = _where(run)
+    known = [one for one in shared_out(run) if one.where == where and one.over_all_ranks]
+    own = known[0].of_rank[0] if len(known) == 1 else None
+    if own is None or not own["shuffle"] or not own["loop"] or own["told"]:
+        return None
+    evidence = {"loop": Quantity(str(own["loop"]), "", "read in the source")}
+    if any(event.name == "stopped" for event in run.ranks[0].events):
+        return _answer("found", "epoch-is-never-set", evidence, where=where, loop=own["loop"])
+    return _answer("inconclusive", "epoch-may-need-setting", evidence, where=where)
 
 
 def _of_later_passes(verdicts: Sequence[Verdict]) -> Verdict:

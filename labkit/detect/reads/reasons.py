@@ -114,6 +114,18 @@ COVERAGE = {
     "sharded-twice": Reason(
         "an epoch reads {read:,} samples of {samples:,}, about 1/{ranks}: each rank takes its share of a share", _SHARD_ONCE
     ),
+    "cut-by-rank-and-by-sampler": Reason(
+        "each rank holds rows that no other has ({held:and}; the source cuts them at {cut}), and a DistributedSampler lets "
+        "it read 1/{ranks} of these: a rank's share of its share",
+        "read the rank's own rows with shuffle=True and without a DistributedSampler; or give the sampler the whole data "
+        "set on every rank",
+    ),
+    "sampler-over-own-rows": Reason(
+        "each rank holds rows that no other has ({held:and}), and a DistributedSampler lets it read 1/{ranks} of these in "
+        "an epoch",
+        "if these rows are a rank's part of the data, leave the DistributedSampler out; if all ranks are to hold the "
+        "same data, seed what makes them alike",
+    ),
     "part-of-the-data": Reason("an epoch reads {read:,} samples of {samples:,}", _SHARD_ONCE),
 }
 
@@ -275,6 +287,16 @@ WORKER_DUPLICATES = {
 ORDER = {
     "too-few-epochs": Reason(
         "the run has {epochs:plural epoch/epochs} with samples", "run 2 epochs or more, without a cap on the steps"
+    ),
+    "epoch-is-never-set": Reason(
+        "a DistributedSampler shuffles, a loop at {loop} reads it again and again, and nothing in the source calls "
+        "set_epoch: each epoch comes in the order of the first",
+        "call sampler.set_epoch(epoch) as each epoch begins",
+    ),
+    "epoch-may-need-setting": Reason(
+        "a DistributedSampler shuffles, and nothing in the source calls set_epoch: the run has one epoch, and a second one "
+        "would come in the same order",
+        "call sampler.set_epoch(epoch) as each epoch begins",
     ),
     "later-pass-in-one-order": Reason(
         "the first loader of an epoch comes in a new order each time, and another always in the same one, as an "

@@ -169,7 +169,8 @@ _AVERAGES = {
                     "from_file": Term(FLAG, "", "whether it holds what was loaded last"),
                     "pull": Term(NUMBER, "of the way", "to the weights that one update took it; -1 where it is not known"),
                     "lag": Term(AMOUNT, "updates", "of the weights that it was behind them"),
-                }
+                },
+                {"named": Term(COUNT, "updates", "after which the script itself went through a wrapped model by names")},
             ),
         ),
     ),

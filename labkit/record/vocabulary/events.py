@@ -9,6 +9,7 @@ from .facts import FACTS
 from .gradients import GRADIENTS
 from .kinds import AMOUNT, COUNT, FLAG, FROM_ONE, TEXT, WHOLE, WORD_OR_NUMBER, EventTerm, Shape, Term
 from .scripts import OF_SCRIPTS
+from .source import OF_SOURCE
 
 _OF_STEP = {"of_step": Term(WHOLE, "steps", "that are done")}
 _ALIVE = {
@@ -172,5 +173,5 @@ _PROGRAMS = {
     ),
 }
 
-EVENTS: Mapping[str, EventTerm] = {**_SAVES, **CHECKPOINTS, **OF_SCRIPTS, **GRADIENTS, **_WATCHED, **_PROGRAMS}
+EVENTS: Mapping[str, EventTerm] = {**_SAVES, **CHECKPOINTS, **OF_SCRIPTS, **OF_SOURCE, **GRADIENTS, **_WATCHED, **_PROGRAMS}
 """By name: the events that labkit notes."""

@@ -186,6 +186,21 @@ OF_SCRIPTS: Mapping[str, EventTerm] = {
             ),
         ),
     ),
+    "idle_weights": EventTerm(
+        "modules whose weights an optimizer holds, and which never get a gradient nor change, were called in a pass",
+        (
+            Shape(
+                {
+                    "update": Term(WHOLE, "updates", "that were made"),
+                    "tensors": Term(COUNT, "tensors", "of these modules"),
+                    "share": Term(AMOUNT, "", "of all elements that optimizers hold and that ask for a gradient"),
+                    "names": Term(TEXT, "", "of the modules"),
+                    "no_grad": Term(FLAG, "", "whether they were called with gradients switched off"),
+                    "training": Term(FLAG, "", "whether they are in training mode"),
+                },
+            ),
+        ),
+    ),
     "precision_use": EventTerm(
         "what a script uses of mixed precision, as it is used first",
         (Shape({"what": Term(TEXT, "", "autocast and its format, scaler, ..."), "where": Term(TEXT, "file:line", "")}),),
@@ -249,6 +264,23 @@ OF_SCRIPTS: Mapping[str, EventTerm] = {
                     "updates": Term(COUNT, "updates", "that were made before"),
                     "averaged": Term(FLAG, "", "whether the result is divided by the number of ranks"),
                     "where": Term(TEXT, "file:line", "of the call"),
+                },
+                {"by_hand": Term(FLAG, "", "whether the samples came from no loader")},
+            ),
+        ),
+    ),
+    "batch_means": EventTerm(
+        "a script keeps the plain mean of numbers that it took of batches of different sizes",
+        (
+            Shape(
+                {
+                    "where": Term(TEXT, "file:line", "where it takes the number of a batch"),
+                    "plain": Term(NUMBER, "", "mean of the numbers"),
+                    "weighted": Term(NUMBER, "", "their mean, each as often as its batch has samples"),
+                    "batches": Term(COUNT, "batches", "that were evaluated"),
+                    "fewest": Term(COUNT, "samples", "of a batch"),
+                    "most": Term(COUNT, "samples", "of a batch"),
+                    "rows": Term(COUNT, "samples", "of all batches"),
                 },
             ),
         ),

@@ -13,6 +13,7 @@ from .checkpoints import Checkpoints
 from .collectives import Collectives, last_calls
 from .effects import Effects
 from .gathers import Gathers
+from .idle import Idle
 from .inputs import Inputs
 from .loaders import Loaders
 from .metrics import Metrics
@@ -23,6 +24,7 @@ from .passes import Passes
 from .patches import Patches, count_paths_from_here
 from .precision import Precision
 from .replicas import Replicas
+from .samplers import Samplers
 from .schedules import Schedules
 from .shadow import Shadow
 from .sharding import Sharding
@@ -54,7 +56,8 @@ class Attached:
         count_paths_from_here()
         self.steps = Steps(probe, steps)
         self.patches = Patches()
-        self.loaders = Loaders(self.steps)
+        self.loaders, self.samplers = Loaders(self.steps), Samplers(probe)
+        self.loaders.begins = self.patches.noting(self.samplers.begins)
         self.replicas = Replicas(probe)
         self.starts, self.sharding = Starts(probe), Sharding(probe, lambda: self.replicas.models)
         self.replicas.begins = (self.starts.met, self.sharding.met)
@@ -63,11 +66,13 @@ class Attached:
         self.modes = Modes(probe, self.steps, lambda: self.replicas.models)
         self.passes.before_forward = self._forward_begins
         self.parameters = Parameters(probe, lambda: self.replicas.models)
+        self.idle = Idle(probe, lambda: self.replicas.models)
         self.precision = Precision(probe, self.passes.scaler_asked)
         self.schedules = Schedules(probe)
         self.effects = Effects(probe)
         self.workers = Workers(probe)
-        self.metrics = Metrics(probe, lambda: self.steps.rows_evaluated, lambda: self.steps.updates)
+        steps = self.steps
+        self.metrics = Metrics(probe, lambda: steps.rows_evaluated, lambda: steps.updates, lambda: steps.is_updated)
         self.steps.after_backward = self._after_backward
         self.checkpoints = Checkpoints(probe, lambda: self.replicas.models, lambda: self.collectives.number)
         self.weighting = Weighting(probe)
@@ -98,6 +103,7 @@ class Attached:
         self.steps.before_first = self._declare
         for watcher in (
             self.loaders,
+            self.samplers,
             self.passes,
             self.optimizers,
             self.wrappers,
@@ -157,8 +163,10 @@ class Attached:
         self.replicas.look()
         self.modes.called(module)
         if learns:
+            self.metrics.batches.trains()
             self.inputs.given(module, args, kwargs)
         else:
+            self.metrics.batches.evaluates(args, kwargs)
             self.checkpoints.evaluated(module)
 
     def _after_backward(self) -> None:
@@ -174,6 +182,7 @@ class Attached:
         self.modes.updated(optimizer)
         self.replicas.updated(optimizer, update)
         self.parameters.updated(update)
+        self.patches.noting(self.idle.updated)(optimizer, update)
         self.checkpoints.updated(optimizer, update)
 
     def raised(self, error: BaseException) -> None:
@@ -187,6 +196,7 @@ class Attached:
         self.works.detach()
         self.wrappers.detach()
         self.effects.detach()
+        self.idle.detach()
         self.patches.noting(self.checkpoints.close)()
         self.patches.undo()
 
@@ -203,5 +213,7 @@ class Attached:
             self.workers.close()
             self.schedules.close(self.steps.most is not None and self.steps.updates >= self.steps.most)
         self.patches.noting(self.modes.close)()
+        if self.steps.most is not None and self.steps.updates >= self.steps.most:
+            self.probe.event("stopped", updates=self.steps.updates)
         self.steps.close()
         self.probe.close(finished=finished)

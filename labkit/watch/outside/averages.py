@@ -5,6 +5,7 @@ Looked at after the first updates, then ever more seldom, and after the first up
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import numpy as np
 from ...record.probe import Probe
 from .loaded import Seen
 from .named import Average, averages
+from .patches import Patches, is_library
 from .replicas import is_looked_at
 from .states import States
 from .values import plain_name, signature, storage, values
@@ -51,7 +53,25 @@ class Averages:
         self._known: dict[str, _Known] = {}
         self._evaluated: weakref.WeakSet[Any] = weakref.WeakSet()
         self._generation, self._loaded_at = 0, -AFTER_LOAD - 1
+        self._updates = self._named = 0
+        self._named_at = -1
         self.any_moved = False
+
+    def attach(self, patches: Patches) -> None:
+        """Watch from now on: how often the script itself goes through a wrapped model by names."""
+        from torch.nn.parallel import DistributedDataParallel
+
+        def around(original):
+            def by_name(model, *args, **kwargs):
+                if self._named_at != self._updates and not is_library(sys._getframe(1).f_code.co_filename):
+                    self._named_at = self._updates
+                    self._named += 1
+                return original(model, *args, **kwargs)
+
+            return by_name
+
+        for name in ("named_parameters", "state_dict"):
+            patches.wrap(DistributedDataParallel, name, around)
 
     def evaluated(self, module: Any) -> None:
         """A module that no other called is called without gradients."""
@@ -59,6 +79,7 @@ class Averages:
 
     def updated(self, update: int) -> None:
         """The optimizers have made so many steps: look, if it is time."""
+        self._updates = update
         if self._seen.generation != self._generation:
             self._generation, self._loaded_at = self._seen.generation, update - 1
         since = update - self._loaded_at
@@ -107,6 +128,7 @@ class Averages:
             held_as=average.name,
             tensors=len(average.tensors),
             called=sum(name in called for name in average.tensors),
+            named=self._named,
             fitting=len(pairs),
             moved=moved,
             weights_moved=stirred,

@@ -35,7 +35,7 @@ class Checkpoints:
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
-        for watcher in (self.saves, self.loads, self.resumes, self.evaluations, self.positions):
+        for watcher in (self.saves, self.loads, self.resumes, self.evaluations, self.averages, self.positions):
             watcher.attach(patches)
 
     def updated(self, optimizer: Any, update: int) -> None:

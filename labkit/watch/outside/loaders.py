@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from .patches import Patches, called_from
@@ -23,6 +24,8 @@ class Loaders:
         self.where: dict[int, str] = {}
         self.workers: dict[int, int] = {}
         self.facts: dict[str, Any] = {}
+        self.begins: Callable[[Any, int], None] = lambda loader, number: None
+        """Called with each loader, and the number of its stream of data, as it begins a pass."""
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -88,6 +91,7 @@ class Loaders:
         if stream.number not in self.where:
             self.where[stream.number] = called_from(3)
             self.workers[stream.number] = int(getattr(loader, "num_workers", 0) or 0)
+        self.begins(loader, stream.number)
         alive = weakref.ref(iterator)
         begun = Pass(
             stream.number,

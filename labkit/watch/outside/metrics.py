@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...record.probe import Probe
+from .batch_means import BatchMeans
 from .divisions import is_averaged
 from .patches import Patches, called_from, called_through, is_library, is_own
 
@@ -39,10 +40,14 @@ class Metrics:
         probe: this rank's.
         evaluated: says how many samples this rank evaluated since its last update.
         updates: says how many updates were made.
+        updated: says whether the step that is open has made its update.
     """
 
-    def __init__(self, probe: Probe, evaluated: Callable[[], int], updates: Callable[[], int]) -> None:
-        self._probe, self._evaluated, self._updates = probe, evaluated, updates
+    def __init__(
+        self, probe: Probe, evaluated: Callable[[], int], updates: Callable[[], int], updated: Callable[[], bool]
+    ) -> None:
+        self._probe, self._evaluated, self._updates, self._updated = probe, evaluated, updates, updated
+        self.batches = BatchMeans(probe)
         self._last: dict[int, tuple[weakref.ref[Any], list[float], int]] = {}
         self._noted = 0
 
@@ -51,6 +56,7 @@ class Metrics:
         import torch.distributed as dist
         from torch.distributed import distributed_c10d
 
+        self.batches.attach(patches)
         if not dist.is_available():
             return
         for name in GIVEN:
@@ -88,10 +94,14 @@ class Metrics:
         values = _numbers(given)
         if name == "all_reduce" and op == "SUM" and values and not kwargs.get("async_op"):
             self._again(given, values)
-        rows = self._evaluated()
-        if self._probe.in_step or not rows or called_through(3):
+        of_loader = self._evaluated()
+        rows = of_loader or self.batches.rows
+        # without a loader an evaluation is no end of the step before it
+        within = self._probe.in_step and (of_loader or not self._updated())
+        if within or not rows or called_through(3):
             return
         self._noted += 1
+        self.batches.kept(values or ())
         where = called_from(3)
         self._probe.event(
             "reduced",
@@ -100,6 +110,7 @@ class Metrics:
             values=" ".join(repr(value) for value in values or ()),
             elements=int(getattr(given, "numel", lambda: len(values or ()))()),
             rows=rows,
+            by_hand=not of_loader,
             updates=self._updates(),
             averaged=op == "AVG" or is_averaged(*_frame()),
             where=where,

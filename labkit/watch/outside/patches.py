@@ -173,6 +173,11 @@ def count_paths_from_here() -> None:
     _shown.clear()
 
 
+def named(file: str, line: int) -> str:
+    """A place of the script as it is named to a person, file:line."""
+    return f"{short_path(file, start=_start)}:{line}"
+
+
 def called_from(depth: int = 2) -> str:
     """file:line of the nearest caller that is the script's own code; empty where there is none."""
     frame: Any = sys._getframe(depth)

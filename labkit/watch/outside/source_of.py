@@ -35,7 +35,8 @@ def _is_library(file: str) -> bool:
 
 
 @functools.lru_cache(maxsize=128)
-def _text(file: str) -> str:
+def text_of(file: str) -> str:
+    """A file of the script; empty where it cannot be read, or is very long."""
     try:
         path = Path(file)
         return path.read_text(errors="replace") if path.stat().st_size < 1_000_000 else ""
@@ -45,14 +46,14 @@ def _text(file: str) -> str:
 
 def rederives_schedule() -> bool:
     """Whether the script makes schedules that begin elsewhere than at their start, so that their state need not be saved."""
-    return any(_REDERIVED.search(_text(file)) for file in script_files())
+    return any(_REDERIVED.search(text_of(file)) for file in script_files())
 
 
 @functools.lru_cache(maxsize=128)
 def _keys_read(file: str) -> frozenset[str]:
     """Words that a file takes out of mappings: `a["epoch"]`, `a.get("epoch")`, `a.pop("epoch")`."""
     try:
-        tree = ast.parse(_text(file))
+        tree = ast.parse(text_of(file))
     except (SyntaxError, ValueError):
         return frozenset()
     return frozenset(word for node in ast.walk(tree) for word in _word_of(node))

@@ -159,6 +159,11 @@ class Steps:
         """Samples that were evaluated since the last update."""
         return self._rows_evaluated + sum(len(batch.digests) for batch in self.pending if batch.forwarded)
 
+    @property
+    def is_updated(self) -> bool:
+        """Whether the step that is open has made its update."""
+        return self._updated
+
     def _is_main(self, of: Pass) -> bool:
         """Whether a pass reads the data that is asked about."""
         return self.main is None or of.loader == self.main.loader

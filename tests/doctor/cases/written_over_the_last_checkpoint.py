@@ -7,7 +7,7 @@ import tempfile
 import torch
 from torch.nn.functional import cross_entropy
 
-CASE = {"shows": "ck-07", "found": ["checkpoint-files/written-over-the-last-one"], "ranks": 1}
+CASE = {"shows": "ck-07", "undecided": ["checkpoint-files/written-over-the-last-one"], "ranks": 1}
 
 sick = sys.argv[1] == "sick"
 torch.manual_seed(0)

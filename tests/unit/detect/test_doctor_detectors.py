@@ -440,6 +440,72 @@ def test_parameters(fields, expected):
     assert said("untrained-parameters", [log, log]) == expected
 
 
+def idle(update, share=0.9, training=True):
+    fields = {"tensors": 4, "share": share, "names": "encoder", "no_grad": True, "training": training}
+    return Event("idle_weights", update, 0, {"update": update, **fields})
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([idle(4), idle(8)], ("found", "no-gradient-reaches")),
+        ([idle(4), idle(8, training=False)], ("inconclusive", "held-and-kept-as-it-is")),
+        ([idle(4), idle(8, share=0.1)], ("clear", "every-gradient-is-applied")),  # a pooler whose output nobody uses
+        ([idle(4), idle(6)], ("clear", "every-gradient-is-applied")),
+        ([idle(8)], ("clear", "every-gradient-is-applied")),
+        ([idle(3), idle(4)], ("clear", "every-gradient-is-applied")),
+    ],
+)
+def test_weights_that_no_gradient_reaches(events, expected):
+    log = (updates(12), [parameters(1), parameters(8), *events])
+    assert said("untrained-parameters", [log]) == expected
+
+
+def test_weights_that_get_gradients_later():
+    events = [parameters(1), idle(4), idle(8)]
+    assert said("untrained-parameters", [(updates(40), events)]) == ("clear", "every-gradient-is-applied")
+
+
+# order and coverage, by what a sampler shares out
+
+
+def sampled(rank, rows, **fields):
+    known = {"loader": 0, "where": "a.py:4", "size": 48, "ranks": 2, "rank": rank, "shuffle": True, "rows": rows}
+    return Event("sampled", 0, 0, known | {"cut": "a.py:2", "loop": "a.py:3", "told": False} | fields)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([sampled(0, "a b|u"), sampled(1, "c d|v")], ("found", "cut-by-rank-and-by-sampler")),
+        ([sampled(0, "a b|u", cut=""), sampled(1, "c d|v", cut="")], ("inconclusive", "sampler-over-own-rows")),
+        ([sampled(0, "a b|u"), sampled(1, "c d|u")], ("not_applicable", "reads-not-recorded")),  # one column is shared
+        ([sampled(0, ""), sampled(1, "")], ("not_applicable", "reads-not-recorded")),
+        ([sampled(0, "a"), sampled(0, "b")], ("not_applicable", "reads-not-recorded")),  # replicas of another group
+        ([sampled(0, "a", ranks=1), sampled(1, "b", ranks=1)], ("not_applicable", "reads-not-recorded")),
+    ],
+)
+def test_what_a_sampler_shares_out(events, expected):
+    assert said("coverage", [(updates(2), [event]) for event in events]) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "stopped", "expected"),
+    [
+        ({}, True, ("found", "epoch-is-never-set")),
+        ({}, False, ("inconclusive", "epoch-may-need-setting")),
+        ({"told": True}, True, ("not_applicable", "too-few-epochs")),
+        ({"loop": ""}, True, ("not_applicable", "too-few-epochs")),
+        ({"shuffle": False}, True, ("not_applicable", "too-few-epochs")),
+        ({"where": "a.py:9"}, True, ("not_applicable", "too-few-epochs")),  # another loader, as of an evaluation
+    ],
+)
+def test_an_epoch_that_nothing_sets(fields, stopped, expected):
+    ended = [Event("stopped", 1, 0, {"updates": 2})] if stopped else []
+    logs = [(updates(2), [sampled(rank, "", **fields), *ended]) for rank in (0, 1)]
+    assert said("order", logs, loader_where="a.py:4") == expected
+
+
 def test_one_look_at_parameters_accuses_nobody_and_one_rank_reduces_nothing():
     once = (updates(3), [parameters(1, unheld=4, unheld_names="a"), parameters(2), parameters(3)])
     assert said("untrained-parameters", [once])[0] == "clear"
@@ -583,7 +649,8 @@ def saved(path="a.pt", **fields):
         ([[saved(scaler=False)], []], ("found", "scaler-not-saved")),
         ([[saved(scheduler=False, has_scheduler=False)], []], ("clear", "checkpoints-are-whole")),
         ([[saved(optimizer=False, scheduler=False, over=True)], []], ("clear", "weights-are-exported")),
-        ([[saved(), saved(over=True)], []], ("found", "written-over-the-last-one")),
+        ([[saved(), saved(over=True)], []], ("inconclusive", "written-over-the-last-one")),
+        ([[saved(), saved(over=True, others=1)], []], ("clear", "checkpoints-are-whole")),
         ([[], []], ("not_applicable", "nothing-saved-with-torch-save")),
     ],
 )

@@ -30,9 +30,20 @@ def evaluated(rows, size=100, seconds=0.1, number=0):
     return Event("evaluation_pass", 9, 0, fields)
 
 
-def reduced(*values, rows=50, op="SUM", averaged=False):
+def reduced(*values, rows=50, op="SUM", averaged=False, by_hand=False):
     fields = {"operation": "all_reduce", "op": op, "values": " ".join(map(str, values)), "elements": len(values)}
-    return Event("reduced", 9, 0, fields | {"rows": rows, "updates": 10, "averaged": averaged, "where": "a.py:7"})
+    return Event(
+        "reduced", 9, 0, fields | {"rows": rows, "updates": 10, "averaged": averaged, "where": "a.py:7", "by_hand": by_hand}
+    )
+
+
+def of_batches(plain, weighted):
+    fields = {"plain": plain, "weighted": weighted, "batches": 3, "fewest": 1, "most": 16, "rows": 33}
+    return Event("batch_means", 9, 0, fields | {"where": "a.py:5"})
+
+
+def by_hand(value, rows):
+    return reduced(value, rows=rows, averaged=True, by_hand=True)
 
 
 CLEAR = ("clear", "each-sample-counts-once")
@@ -44,6 +55,14 @@ CLEAR = ("clear", "each-sample-counts-once")
         ([[evaluated(50)], [evaluated(50)]], CLEAR),
         ([[], []], ("not_applicable", "no-evaluation-seen")),
         ([[evaluated(0)], [evaluated(0)]], ("found", "nothing-is-evaluated")),
+        # batches of 16, 16 and 1
+        ([[evaluated(33), of_batches(0.5, 0.4)]], ("found", "mean-of-unequal-batches")),
+        ([[evaluated(33), of_batches(0.404, 0.4)]], ("inconclusive", "mean-of-unequal-batches")),
+        ([[evaluated(33), of_batches(0.4001, 0.4)]], ("clear", "one-rank-evaluates-all")),
+        # without a loader: accuracies of 24 and 6 samples; what is no share of them may be a mean of something else
+        ([[by_hand(0.75, 24)], [by_hand(0.5, 6)]], ("found", "means-of-unequal-parts")),
+        ([[by_hand(0.77, 24)], [by_hand(0.5, 6)]], CLEAR),
+        ([[by_hand(0.75, 24)], [by_hand(0.5, 24)]], CLEAR),
         ([[evaluated(100)]], ("clear", "one-rank-evaluates-all")),
         # 21 samples, 22 evaluated
         (

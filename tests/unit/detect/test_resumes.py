@@ -248,6 +248,15 @@ def test_averages(fields, expected):
 
 
 @pytest.mark.parametrize(
+    ("named", "expected"),
+    [(1, ("found", "average-misses-names")), (0, ("clear", "averages-follow"))],
+)
+def test_an_average_whose_names_are_asked_for_after_each_update_is_found_sooner(named, expected):
+    looks = [average(at, moved=False, called=0, named=named * at) for at in (1, 2, 3, 4, 8, 12)]
+    assert told("averaged-weights", (updates(12), looks)) == expected
+
+
+@pytest.mark.parametrize(
     ("pull", "lag", "from_file", "found"),
     [(0.95, 8.0, True, True), (0.1, 8.0, True, False), (0.95, 1.0, True, False), (0.95, 8.0, False, False)],
 )
