@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
+from .exit_codes import EXIT_AT_DEADLINE, EXIT_PROGRAM_FAILED
 from .options import FailOn, Json, check_json, check_statuses, check_writable, named_path, option
 from .output import console, fail_on_hit, write_json
-
-EXIT_PROGRAM_FAILED = 3
 
 
 def doctor(
@@ -72,3 +71,5 @@ def doctor(
         fail_on_hit(seen.reading, fail_on)
     if seen.ended.code or seen.ended.stood_still:
         raise typer.Exit(EXIT_PROGRAM_FAILED)
+    if seen.ended.stopped:
+        raise typer.Exit(EXIT_AT_DEADLINE)

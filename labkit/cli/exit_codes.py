@@ -5,4 +5,6 @@ EXIT_FAILED_CHECK = 1
 EXIT_WRONG_USE = 2
 EXIT_PROGRAM_FAILED = 3
 """The program under study failed, or hung."""
+EXIT_AT_DEADLINE = 4
+"""The doctor ended a script that went on past its --deadline."""
 EXIT_INTERRUPTED = 130

@@ -14,6 +14,8 @@ import pytest
 from command_line import labkit
 
 from labkit import cli, labs
+from labkit.doctor.diagnosis import Diagnosis
+from labkit.doctor.launch import Ended
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -417,3 +419,10 @@ def test_a_pipe_that_nobody_reads_and_a_full_disk_end_without_a_traceback():
             code, _, said = in_a_shell("list >/dev/full", how)
             assert code == 3 and said.count("\n") == 1 and "No space left on device" in said
     assert in_a_shell("list >&- 2>&-")[0] == 0
+
+
+def test_a_script_that_the_doctor_ended_at_its_deadline_ends_with_a_code_of_its_own(monkeypatch):
+    ended = Diagnosis(("train.py",), Ended([], 12.0, stopped=True), None)
+    monkeypatch.setattr("labkit.doctor.diagnosis.examine", lambda *command, **how: ended)
+    done = labkit("doctor", "--deadline", 12, "train.py")
+    assert done.returncode == cli.EXIT_AT_DEADLINE and "it was ended at its deadline" in done.stdout

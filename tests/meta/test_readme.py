@@ -60,6 +60,7 @@ def test_the_exit_codes_of_the_page_are_those_of_the_command_line():
     assert f"{cli.EXIT_FAILED_CHECK} a `--fail-on`" in line
     assert f"{cli.EXIT_WRONG_USE} wrong use" in line
     assert f"{cli.EXIT_PROGRAM_FAILED} the program" in line
+    assert f"{cli.EXIT_AT_DEADLINE} the doctor ended it" in line
 
 
 def test_the_table_of_what_to_record_names_every_detector_and_the_lab_that_has_it():

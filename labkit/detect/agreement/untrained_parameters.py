@@ -106,9 +106,12 @@ def _of_idle(run: Run, evidence: dict[str, Quantity]) -> Verdict | None:
     """Whether most of what the optimizers hold is computed in each pass, and gets no gradient."""
     seen = [event.fields for event in run.ranks[0].events if event.name == "idle_weights"]
     last_update = sum(step.counts.get("updates", 0) for step in run.ranks[0].steps)
-    if len(seen) < ENOUGH_LOOKS or int(seen[-1]["update"]) < IDLE_UNTIL or 2 * int(seen[-1]["update"]) <= last_update:
+    if len(seen) < ENOUGH_LOOKS:
         return None
-    idle = seen[-1]
+    *_, idle = seen
+    looked = int(idle["update"])
+    if looked < IDLE_UNTIL or 2 * looked <= last_update:
+        return None
     share = float(idle["share"])
     evidence = evidence | {
         "without_gradient": Quantity(int(idle["tensors"]), "tensors"),
