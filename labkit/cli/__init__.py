@@ -1,6 +1,6 @@
 """The command line: thin, a command a file.
 
-Exit codes: 0 ran, whatever the verdict; 1 --fail-on; 2 wrong use; 3 the program failed; 4 the doctor ended it at its deadline.
+Exit codes: 0 ran, whatever the verdict; 1 --fail-on; 2 wrong use; 3 the program failed; 4 the doctor ended it.
 """
 
 from .ending import main

@@ -62,7 +62,8 @@ def detect(record: Record) -> Verdict:
 def _of_batches(run: Run) -> Verdict | None:
     """Where the mean of the batches' means is kept, and the last batch is smaller."""
     kept = [event.fields for log in run.ranks for event in log.events if event.name == "batch_means"]
-    off = [abs(of["plain"] - of["weighted"]) / max(abs(of["weighted"]), 1e-12) for of in kept]
+    means = [(float(of["plain"]), float(of["weighted"])) for of in kept]
+    off = [abs(plain - weighted) / max(abs(weighted), 1e-12) for plain, weighted in means]
     if not kept or max(off) <= WORTH:
         return None
     of, by = max(zip(kept, off, strict=True), key=lambda one: one[1])

@@ -71,8 +71,8 @@ class Attached:
         self.schedules = Schedules(probe)
         self.effects = Effects(probe)
         self.workers = Workers(probe)
-        steps = self.steps
-        self.metrics = Metrics(probe, lambda: steps.rows_evaluated, lambda: steps.updates, lambda: steps.is_updated)
+        seen = self.steps
+        self.metrics = Metrics(probe, lambda: seen.rows_evaluated, lambda: seen.updates, lambda: seen.is_updated)
         self.steps.after_backward = self._after_backward
         self.checkpoints = Checkpoints(probe, lambda: self.replicas.models, lambda: self.collectives.number)
         self.weighting = Weighting(probe)

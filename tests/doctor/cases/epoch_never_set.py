@@ -10,14 +10,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 CASE = {"shows": "set_epoch", "found": ["order/epoch-is-never-set"], "steps": 10}
 
-
-class Told(DistributedSampler):
-    """One that counts its epochs by itself."""
-
-    def __iter__(self):
-        begun = super().__iter__()
-        self.epoch += 1
-        return begun
+sick = sys.argv[1] == "sick"
 
 
 def train_epoch(model, loader, optimizer):
@@ -31,12 +24,16 @@ dist.init_process_group("gloo")
 torch.manual_seed(0)
 inputs = torch.randn(320, 8)
 data = TensorDataset(inputs, (inputs.sum(1) > 0).long())
-sampler = DistributedSampler(data) if sys.argv[1] == "sick" else Told(data)
-loader = DataLoader(data, batch_size=8, sampler=sampler)
 model = DistributedDataParallel(torch.nn.Linear(8, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(4):
-    train_epoch(model, loader, optimizer)
+if sick:
+    loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+    for _ in range(4):
+        train_epoch(model, loader, optimizer)
+else:
+    for epoch in range(4):
+        loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data, seed=epoch))
+        train_epoch(model, loader, optimizer)
 dist.barrier()
 del model
 dist.destroy_process_group()
