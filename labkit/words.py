@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -61,3 +62,19 @@ def short(value: float) -> str:
     ('0.0414', '5.74', '1,152')
     """
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
+def about(value: float) -> str:
+    """A number as a person says it: a count as it is, anything else in two digits: "32", "about 3.0", "about 75".
+
+    >>> about(32), about(1797.0), about(2.97), about(74.6), about(0.0512), about(99.7), about(1234.5)
+    ('32', '1,797', 'about 3.0', 'about 75', 'about 0.051', 'more than 99', 'about 1,200')
+    """
+    if value == round(value):
+        return f"{value:,.0f}"
+    if 99 < value < 100:
+        return "more than 99"  # of a hundred: all is another answer than nearly all
+    exponent = math.floor(math.log10(abs(value)))
+    rounded = round(value, 1 - exponent)
+    decimals = max(0, 1 - math.floor(math.log10(abs(rounded))))
+    return f"about {rounded:,.{decimals}f}"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..detect.cost import cost_of
-from ..errors import UnknownName, UsageError
+from ..errors import UnknownName
 from ..labs.opened import OpenedLab
-from ..record.quantity import NOT_MEASURABLE, Quantity
 from .cards import box, cost_card, escape, gpu_hours_said
 from .drawings import drawing as drawing  # asked for as lesson.drawing("ring", ranks=4)
 from .drawings import steps as steps
+from .prediction import Prediction as Prediction
+from .prediction import Revealed as Revealed
+from .prediction import answers_of as answers_of
 
 
 def begin(lab: OpenedLab | str, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
@@ -68,116 +68,6 @@ class Banner:
             f"<div style='font-size:85%;opacity:.8'>Runs here, now: {escape(self.machine)}. Every number below is measured "
             "on this machine unless it says otherwise.</div>"
         )
-
-
-@dataclass
-class Prediction:
-    """A number that the reader commits to before it is revealed.
-
-    Attributes:
-        question: what to predict.
-        guess: the number that stands if the reader enters none, so that the notebook runs by itself.
-        unit: what it counts.
-        low, high: what can be entered.
-    """
-
-    question: str
-    guess: float
-    unit: str = ""
-    low: float = 0.0
-    high: float = 1e12
-
-    def __post_init__(self) -> None:
-        import ipywidgets
-
-        if not self.low <= self.guess <= self.high:
-            raise UsageError(f"the guess must be from {self.low:g} to {self.high:g}; given {self.guess}")
-        self._entry = ipywidgets.BoundedFloatText(
-            value=self.guess, min=self.low, max=self.high, description="I predict", style={"description_width": "initial"}
-        )
-        self._widget = ipywidgets.HBox([self._entry, ipywidgets.Label(self.unit)])
-
-    @property
-    def value(self) -> float:
-        """What stands in the entry now."""
-        return self._entry.value
-
-    def __repr__(self) -> str:
-        return f"{self.question} Predicted: {self.value:g} {self.unit}".rstrip()
-
-    def _repr_html_(self) -> str:
-        return box(f"<strong>{escape(self.question)}</strong>")
-
-    def _ipython_display_(self) -> None:
-        """The question as text, which stays without a kernel, and under it the entry, which does not."""
-        from IPython.display import display
-
-        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
-        display(self._repr_mimebundle_(), raw=True)
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        bundle: Any = self._widget._repr_mimebundle_(include=include, exclude=exclude)
-        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
-        said = f"{self.value:g} {self.unit}".rstrip()
-        data["text/plain"] = f"{self.question} I predict {said}: the box needs a running kernel."
-        return data
-
-    def reveal(self, actual: float | Quantity) -> Revealed:
-        """Compare with what was measured: a number in the prediction's unit, or a measure as it is.
-
-        Of a measure that is a share, a prediction in per cent gets the per cent. What could not be measured, or lies outside
-        of what can be entered, is revealed as that: no guess is held against it.
-        """
-        if not isinstance(actual, Quantity):
-            return self._revealed(float(actual), "")
-        if isinstance(actual.value, str):
-            return self._revealed(math.nan, actual.value)
-        return self._revealed(float(actual.value) * (100 if actual.is_share and self.unit == "%" else 1), "")
-
-    def _revealed(self, actual: float, why: str) -> Revealed:
-        can_be = math.isfinite(actual) and self.low <= actual <= self.high
-        return Revealed(
-            self.question, self.value, actual if can_be else None, self.unit, "" if can_be else why or NOT_MEASURABLE
-        )
-
-
-@dataclass(frozen=True)
-class Revealed:
-    """A prediction beside the measurement.
-
-    Attributes:
-        predicted: the guess.
-        actual: what was measured; None where it could not be.
-        why: why it could not be.
-    """
-
-    question: str
-    predicted: float
-    actual: float | None
-    unit: str
-    why: str = ""
-
-    @property
-    def hit(self) -> bool:
-        return self.actual is not None and math.isclose(self.predicted, self.actual, rel_tol=0.05, abs_tol=1e-9)
-
-    def __repr__(self) -> str:
-        if self.actual is None:
-            return f"{self.question} You said {self.predicted:g} {self.unit}".rstrip() + f"; {self.why}. {RUN_AGAIN}"
-        return f"{self.question} You said {self.predicted:g}, measured {self.actual:.4g} {self.unit}".rstrip() + "."
-
-    def _repr_html_(self) -> str:
-        if self.actual is None:
-            said = f"You said {self.predicted:g} {escape(self.unit)}".rstrip()
-            return box(f"{escape(self.question)}<br><strong>{said}</strong>; {escape(self.why)}. {RUN_AGAIN}")
-        verdict = "As predicted." if self.hit else "Not what was predicted: that is what this lab is for."
-        return box(
-            f"{escape(self.question)}<br><strong>You said {self.predicted:g}; measured {self.actual:.4g}</strong> "
-            f"{escape(self.unit)}. {verdict}"
-        )
-
-
-RUN_AGAIN = "Stop what else runs on this machine, and run the cell above again."
 
 
 class CostOf:

@@ -75,8 +75,9 @@ def markdown_of(path: Path) -> str:
 
 
 def topics(root: Path = ROOT) -> list[Topic]:
-    """Every lesson with its deck, the other texts of slides/, the README and its pages."""
-    paths = [*sorted((root / "notebooks").glob("*.ipynb")), *sorted((root / "slides").glob("*.md")), root / "README.md"]
+    """Every lesson with its deck and the answers that both expect, the other texts of slides/, the README and its pages."""
+    shared = ("notebooks/*.ipynb", "slides/*.md", "data/guesses/*.md")
+    paths = [*(path for pattern in shared for path in sorted(root.glob(pattern))), root / "README.md"]
     paths += [root / "docs" / f"{page}.md" for page in PAGES]
     paths = [path for path in paths if path.relative_to(root).as_posix() not in NO_LESSON]
     names = list(dict.fromkeys(path.stem for path in paths))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 SPOKEN = ("notes", "expects")  # fences whose text people read or say; all other fences hold code and pictures
 FENCE = re.compile(r"^\s*(`{3,}|:{3,})\s*(?:\{([\w-]+)\})?")
+OPTION = re.compile(r"^:[a-z]+:\s")  # of a fence: formulas, and conditions ("that would be so if …"), which claim nothing
 ATTRIBUTES = re.compile(r"^\{[.#][^}]*\}$")
 RULE = re.compile(r"^\|?[\s:|-]+\|?$")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
@@ -38,6 +39,8 @@ def _blocks(text: str) -> Iterator[str]:
     block: list[str] = []
     for line in [*outside_fences(text), ""]:
         bare = line.strip()
+        if OPTION.match(bare) and not block:
+            continue
         alone = bare.startswith(("|", "#", "$$"))
         code = not block and line.startswith("    ")  # an indented block of code
         starts = alone or not bare or ITEM.match(line) or code

@@ -7,6 +7,8 @@ import build_decks
 import pytest
 from lab_cases import of_lesson
 
+from labkit.facts.guesses import expected_in
+
 NOTEBOOKS = build_decks.HERE.parent / "notebooks"
 
 
@@ -35,3 +37,12 @@ def test_each_lesson_settles_its_guess_with_one_measure():
 @pytest.mark.parametrize("name", IN_A_LINE)
 def test_the_deck_settles_the_guess_with_the_measure_of_the_notebook(name):
     assert revealed_by(name) <= said_in_a_line(name)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_deck_expects_the_answers_that_the_lesson_expects(name):
+    """One text for both: the deck takes them from the file that `lesson.answers_of` reads."""
+    deck = (build_decks.HERE / f"{name}.md").read_text(encoding="utf-8")
+    guess = deck.partition("\n## Your guess\n")[2].partition("\n## ")[0]
+    assert f":::{{expected}} {name}\n:::" in guess and "{expects}" not in guess
+    assert expected_in(name)

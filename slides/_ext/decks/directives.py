@@ -8,6 +8,7 @@ lab-verdict DETECTOR  what a detector says of a record
 lab-diff BEFORE AFTER the fix, as a difference of two sources
 notes MINUTES         speaker notes, and how long the slide takes
 expects               in notes: an answer to expect, and what to say to it
+expected LESSON       in notes: the answers that the lesson expects too, out of data/guesses
 {measure}`record.measure` in a line of text; {measure}`a.x / b.x` is a ratio
 """
 
@@ -17,7 +18,7 @@ from sphinx.application import Sphinx
 
 from . import provenance
 from .from_records import LabFigure, LabMeasures, LabRecords, LabTable, LabVerdict
-from .notes import Expects, Notes
+from .notes import ExpectedIn, Expects, Notes
 from .source import LabDiff
 
 
@@ -31,6 +32,7 @@ def setup(app: Sphinx) -> None:
         "lab-diff": LabDiff,
         "notes": Notes,
         "expects": Expects,
+        "expected": ExpectedIn,
     }.items():
         app.add_directive(name, directive)
     provenance.setup(app)

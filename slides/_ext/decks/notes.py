@@ -6,9 +6,12 @@ import re
 from html import escape
 
 from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
 from sphinx_revealjs.nodes import revealjs_section
 
 from labkit.errors import UsageError
+from labkit.facts.guesses import markdown_of
 
 from .base import DeckDirective, raw
 
@@ -34,7 +37,12 @@ class Notes(DeckDirective):
 
 
 class Expects(DeckDirective):
-    """An answer that the room will give, and what to say to it: the first line, and the rest."""
+    """An answer that the room will give, and what to say to it: the first line, and the rest.
+
+    The options are for the lesson: the number that stands for the answer, and when it would be right.
+    """
+
+    option_spec = {"guess": directives.unchanged, "if": directives.unchanged}
 
     def draw(self) -> list[nodes.Node]:
         answer = self.argument()
@@ -47,3 +55,13 @@ class Expects(DeckDirective):
             *reply.children,
             raw("</div>"),
         ]
+
+
+class ExpectedIn(DeckDirective):
+    """All answers to expect in a lesson, out of the file that the lesson reads too."""
+
+    def draw(self) -> list[nodes.Node]:
+        lines = markdown_of(self.argument()).splitlines()
+        found = nodes.container()
+        self.state.nested_parse(StringList(lines, f"guesses of {self.argument()}"), self.content_offset, found)
+        return [*found.children]

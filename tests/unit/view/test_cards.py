@@ -67,7 +67,7 @@ def test_every_noun_draws_itself_as_html_and_as_text(broken, fixed):
     verdicts = Verdicts([detect(broken), detect(fixed)])
     nouns = [broken, verdicts, verdicts[0], CheckResult([]), CheckResult(["a < b"]), Diff("x", "y", "a\nb", "a\nc"),
              Comparison({"broken": data_measures(broken)}, ["measured"]), lesson.CostOf(0.75),
-             lesson.Revealed("How many?", 1, 2, "samples")]  # fmt: skip
+             lesson.Prediction("How many?", 1, "samples").reveal(2)]  # fmt: skip
     for noun in nouns:
         assert text_of(noun._repr_html_()).strip()
         assert repr(noun).strip() and "object at 0x" not in repr(noun)
