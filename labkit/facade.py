@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import labs
 from .arguments import checked
+from .classroom.mystery import Mystery, make
 from .detect.runs import names_of
 from .detect.verdict import Verdicts
-from .errors import UsageError
+from .errors import RankTimeout, UsageError
 from .labs.spec import LabSpec
 from .ranks.entry import run_for_its_value
 from .ranks.faults import Fault
@@ -22,11 +23,12 @@ from .record.quantity import Quantity
 from .record.schema import Record
 from .record.table import Table
 from .request import OnProgress, checked_seed, request_of
-from .results import CheckResult, Comparison, Diff
+from .results import CheckResult, Comparison, Diagnosed, Diff, Hint, Shown
 from .runner import run_lab
 from .showing import as_html
 
 if TYPE_CHECKING:
+    from .labs.help import Help
     from .view.widgets import Panel
 
 
@@ -60,6 +62,7 @@ class Lab:
     @checked()
     def __init__(self, spec: LabSpec) -> None:
         self.spec = spec
+        self._hints: dict[str, int] = {}
 
     def __repr__(self) -> str:
         variants = "\n".join(f"  {variant.name:<20}{variant.summary}" for variant in self.spec.variants)
@@ -162,23 +165,83 @@ class Lab:
             list(dict.fromkeys(record.provenance.label() for record in records)),
         )
 
-    def check(self, function: Callable[..., Any], *, seed: int | None = None) -> CheckResult:
-        """Check the learner's solution of the exercise, on cases that are drawn anew; says what is still wrong.
+    def check(self, function: Callable[..., Any], exercise: str | None = None, *, seed: int | None = None) -> CheckResult:
+        """Check the learner's solution of an exercise, on cases that are drawn anew; says what is still wrong.
 
         Args:
             function: the learner's own.
+            exercise: the name of one that builds a mechanism; the lab's first exercise if None.
             seed: draws the cases; None takes a new one each time. A result says its seed, with which the same cases come
                 again.
         """
         if not callable(function):
             raise UsageError(f"check wants the function itself, as in lab.check(my_loader); given {type(function).__name__}")
-        from .labs.checking import CannotTell, new_seed
+        from .labs.checking import CannotTell, new_seed, unfit
 
+        asked = self.spec.named_exercise(exercise)
         seed = new_seed() if seed is None else checked_seed(seed)
         try:
-            return CheckResult(self.spec.exercise.check(function, self, seed), seed)
+            wrong = unfit(function, asked.signature)
+            return CheckResult([wrong] if wrong else asked.check(function, self, seed), seed)
         except CannotTell as doubt:
             return CheckResult([], seed, str(doubt))
+
+    @checked()
+    def hint(self, exercise: str | None = None) -> Hint:
+        """The next of three hints for an exercise; after the third, the third again.
+
+        Args:
+            exercise: as for `check`.
+        """
+        help_ = self._help(exercise)
+        given = min(self._hints.get(exercise or "", 0) + 1, len(help_.hints))
+        self._hints[exercise or ""] = given
+        return Hint(given, len(help_.hints), help_.hints[given - 1])
+
+    @checked()
+    def solution(self, exercise: str | None = None) -> Shown:
+        """One solution of an exercise, folded."""
+        help_ = self._help(exercise)
+        return Shown("One solution", help_.solution, help_.note, folded=True)
+
+    @checked()
+    def reset_exercise(self, exercise: str | None = None) -> Shown:
+        """Begin an exercise again: what it starts from, in a new cell where there is a notebook, and the first hint next."""
+        help_ = self._help(exercise)
+        self._hints.pop(exercise or "", None)
+        return Shown("Where to begin", help_.start, fresh_cell=True)
+
+    def _help(self, exercise: str | None) -> Help:
+        asked = self.spec.named_exercise(exercise)
+        if asked.help is None:
+            raise UsageError(f"this exercise of {self.spec.slug} has no hints; lab.check says what is wrong with an answer")
+        return asked.help()
+
+    @checked()
+    def mystery(self, seed: int | None = None) -> Mystery:
+        """Run one of the lab's programs without saying which: a record to diagnose. Another seed, another program.
+
+        Args:
+            seed: chooses it, and its settings; None takes a new one. The same seed gives the same program.
+
+        Raises:
+            CannotTell: this machine is too busy for the record to show its fault.
+        """
+        from .labs.checking import new_seed
+
+        return make(self, new_seed() if seed is None else checked_seed(seed))
+
+    @checked()
+    def diagnose(self, mystery: Mystery, answer: str) -> Diagnosed:
+        """Say what is wrong with a mystery; the detectors say whether you are right, and what their evidence is.
+
+        Args:
+            answer: one of `mystery.choices`: the name of a fault, or "nothing".
+
+        Raises:
+            UnknownName: no such choice, with those there are.
+        """
+        return mystery.diagnose(answer)
 
     @checked()
     def try_out(self, program: Callable[..., Any], task: Any, *, seed: int = 0, deadline_s: float = 20.0) -> Any:
@@ -186,9 +249,27 @@ class Lab:
 
         For the checks of exercises: code that hangs or crashes there does no harm here.
         """
-        with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-            options = {"ranks": 1, "group": False, "seed": seed, "deadline_s": deadline_s}
-            return launch(run_for_its_value, (program, task), folder=Path(folder), **options).values[0]
+        return self._values(program, task, ranks=1, group=False, seed=seed, deadline_s=deadline_s)[0]
+
+    @checked()
+    def try_on_ranks(
+        self, program: Callable[..., Any], task: Any, *, ranks: int, seed: int = 0, deadline_s: float = 60.0
+    ) -> list[Any]:
+        """Run a program on a group of ranks, and return what each returns. For the checks of exercises."""
+        return self._values(program, task, ranks=ranks, group=True, seed=seed, deadline_s=deadline_s)
+
+    def _values(self, program: Callable[..., Any], task: Any, **options: Any) -> list[Any]:
+        def once(deadline_s: float) -> list[Any]:
+            with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+                how = {**options, "deadline_s": deadline_s}
+                return list(launch(run_for_its_value, (program, task), folder=Path(folder), **how).values)
+
+        try:
+            return once(options["deadline_s"])
+        except RankTimeout as error:
+            if all(report.state != "not started" for report in error.ranks.values()):
+                raise
+            return once(3 * options["deadline_s"])  # the machine was too busy to start it: the function is not to blame
 
     def recordings(self) -> list[Record]:
         """Records of this lab made on other devices that labkit ships; empty while there are none."""

@@ -72,6 +72,80 @@ class CheckResult:
     _repr_html_ = as_html
 
 
+@dataclass(frozen=True, repr=False)
+class Hint:
+    """A hint for an exercise.
+
+    Attributes:
+        number, of: which, of how many.
+        text: what it says.
+    """
+
+    number: int
+    of: int
+    text: str
+
+    @property
+    def more(self) -> str:
+        """What to ask for next."""
+        return "lab.hint() gives the next one." if self.number < self.of else "This is the last; lab.solution() shows one."
+
+    def __repr__(self) -> str:
+        return f"Hint {self.number} of {self.of}: {self.text}\n{self.more}"
+
+    _repr_html_ = as_html
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """Code of an exercise: what to begin with, or a solution.
+
+    Attributes:
+        title: what it is.
+        code: the code, whole.
+        note: what to think about; empty for nothing.
+        folded: whether it is out of sight until somebody opens it.
+        fresh_cell: whether a notebook puts it into a new cell.
+    """
+
+    title: str
+    code: str
+    note: str = ""
+    folded: bool = False
+    fresh_cell: bool = False
+
+    def __repr__(self) -> str:
+        return "\n".join(part for part in (f"{self.title}:", self.code, self.note) if part)
+
+    _repr_html_ = as_html
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosed:
+    """Whether a diagnosis is right, and what the detectors say.
+
+    Attributes:
+        answer: what somebody said.
+        right: whether it is.
+        because: why, out of the detectors' verdicts.
+        next: what to do now; empty where it is right.
+    """
+
+    answer: str
+    right: bool
+    because: str
+    next: str = ""
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        begun = "Right" if self.right else "Not that"
+        return f"{begun}: {self.answer}. {self.because}" + (f"\n{self.next}" if self.next else "")
+
+    _repr_html_ = as_html
+
+
 class Diff:
     """Two sources and their difference.
 

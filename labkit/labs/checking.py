@@ -6,8 +6,10 @@ The function under check gets questions alone: what is right is worked out in an
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,6 +43,28 @@ class Question:
 def new_seed() -> int:
     """A seed that nobody can foresee, for the cases of one check."""
     return secrets.randbelow(LARGEST_SEED + 1)
+
+
+def unfit(function: Callable[..., Any], signature: str) -> str:
+    """Why a learner's function cannot be called as the exercise calls it, in a sentence; empty where it can.
+
+    Args:
+        signature: the first line that the exercise asks for, "def my_loader(data, rank):". Of a class nothing is asked here.
+    """
+    asked = re.match(r"def \w+\((.*)\)", signature)
+    if asked is None:
+        return ""
+    names = [name.strip() for name in asked[1].split(",") if name.strip()]
+    try:
+        taken = inspect.signature(function)
+    except (TypeError, ValueError):
+        return ""  # built in: its call will say
+    try:
+        taken.bind(*names)
+    except TypeError:
+        given = ", ".join(taken.parameters) or "nothing"
+        return f"the function is called with ({', '.join(names)}), and yours takes ({given}): begin it with `{signature}`"
+    return ""
 
 
 def log_uniform(draw: random.Random, low: float, high: float) -> float:

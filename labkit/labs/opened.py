@@ -35,3 +35,9 @@ class OpenedLab(Protocol):
     def try_out(self, program: Callable[..., Any], task: Any, *, seed: int = 0, deadline_s: float = 20.0) -> Any:
         """Run a program on one rank, in a process of its own, and return what it returns."""
         ...
+
+    def try_on_ranks(
+        self, program: Callable[..., Any], task: Any, *, ranks: int, seed: int = 0, deadline_s: float = 60.0
+    ) -> list[Any]:
+        """Run a program on a group of ranks, and return what each returns."""
+        ...

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..record.schema import Record
     from ..record.table import Table
     from ..theory.panel import Panel
+    from .help import Help
     from .opened import OpenedLab
 
 
@@ -108,11 +109,43 @@ class Exercise:
         signature: the first line of the function.
         check: (function, lab, seed) -> findings, an empty list when it is right; what each finding says is still wrong.
             The seed draws the cases. It raises `checking.CannotTell` where this machine's noise leaves it open.
+        name: of an exercise beside the lab's first; empty for the first.
+        help: -> where to begin, hints, a solution; None where there is none.
     """
 
     task: str
     signature: str
     check: Callable[[Callable[..., Any], OpenedLab, int], list[str]]
+    name: str = ""
+    help: Callable[[], Help] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A program whose record may be shown without its label, for somebody to diagnose.
+
+    Attributes:
+        fault: the detector that finds what is wrong with it; empty where nothing is. With `asks` a word of its own.
+        variant: which; None for a survey.
+        settings: values for each setting, of which one is drawn.
+        asks: what stands beside the answer where no detector does; then the answer is right by how the record was made.
+        evidence: measures that tell, where no detector does.
+    """
+
+    fault: str
+    variant: str | None = None
+    settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    asks: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+def cases(settings: Mapping[str, tuple[Any, ...]], *programs: tuple[str, str]) -> tuple[Case, ...]:
+    """Cases that share what their settings are drawn from.
+
+    Args:
+        programs: (the detector that finds the fault, the variant); an empty detector for a healthy one.
+    """
+    return tuple(Case(fault=fault, variant=variant, settings=settings) for fault, variant in programs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +196,8 @@ class LabSpec:
         detectors: which questions are asked of a record, the lab's own first.
         plan: (variant name or the learner's function, config, ranks) -> the launches that the record needs.
         exercise: what the learner writes.
+        builds: further exercises, each with a name: a mechanism to be built from its parts.
+        mysteries: the programs among which an unlabelled record is drawn.
         measures: from a record to its measures, by name.
         source: from a variant's name to the source that a lesson shows of it.
         tables: from a record to tables that say more than its measures, or None.
@@ -211,6 +246,21 @@ class LabSpec:
     symptoms: tuple[Symptom, ...] = ()
     simulated: tuple[str, ...] = ()
     theory: Callable[[Record | None], Panel] | None = None
+    builds: tuple[Exercise, ...] = ()
+    mysteries: tuple[Case, ...] = ()
+
+    def named_exercise(self, name: str | None) -> Exercise:
+        """The lab's first exercise, or one of `builds`.
+
+        Raises:
+            UnknownName: with the names there are.
+        """
+        if not name:
+            return self.exercise
+        found = {build.name: build for build in self.builds}
+        if name not in found:
+            raise UnknownName(f"exercise of {self.slug}, beside its first one", name, found)
+        return found[name]
 
     def variant(self, name: str) -> Variant:
         for variant in self.variants:

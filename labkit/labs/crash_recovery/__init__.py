@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...theory.departures import STATES
-from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 KILLS = ("rank", "save", "all", "node", "none")
@@ -114,6 +114,16 @@ SPEC = LabSpec(
         Symptom("Saves take a large part of the time", "they are too frequent, or training waits for each", ("async-save",)),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=cases(
+        {"ranks": (2, 3), "num_samples": (240, 301), "global_batch": (40, 50), "epochs": (3,), "kill_step": (11, 12, 13)},
+        ("lost-work", "broken"),
+        ("resume-departs", "model-and-epoch"),
+        ("resume-departs", "light"),
+        ("single-path", "one-path"),
+        ("local-disk", "local-disk"),
+        ("", "fixed"),
+        ("", "async-save"),
+    ),
     exercise=Exercise(
         task=(
             "Complete the four methods, so that a run that is killed at any step and started again ends with the weights of "
@@ -122,5 +132,6 @@ SPEC = LabSpec(
         ),
         signature="class MyTraining(Training):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:first", __name__),
     ),
 )

@@ -46,8 +46,17 @@ class Try:
 
     @property
     def said(self) -> str:
-        twice = "" if self.again_at is None else f" and again at step {self.again_at}"
-        return f"killed at step {self.kill_step}{twice} on {self.settings['ranks']} ranks, going on {self.where}"
+        """What happens, without the step: a training that is right does not need to know it."""
+        often = "once" if self.again_at is None else "twice"
+        return f"killed {often} on {self.settings['ranks']} ranks, going on {self.where}"
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The crashes. The launcher holds them: what the training is given does not name their steps."""
+        first = Fault(kind="kill", rank=self.kill_rank, step=self.kill_step)
+        if self.again_at is None:
+            return (first,)
+        return (first, Fault(kind="kill", rank=self.kill_rank, step=self.again_at, attempt=1))
 
     @property
     def told(self) -> str:
@@ -110,12 +119,9 @@ def check(training: type, lab: OpenedLab, seed: int) -> list[str]:
 
 
 def _kill_it(training: type, lab: OpenedLab, each: Try) -> list[str]:
-    faults, restarts = (), 1
-    if each.again_at is not None:
-        faults, restarts = (Fault(kind="kill", rank=each.kill_rank, step=each.again_at, attempt=1),), 2
-    how = {**each.settings, "kill_step": each.kill_step, "kill_rank": each.kill_rank, "max_restarts": restarts}
+    how = {**each.settings, "kill": "none", "max_restarts": len(each.faults)}
     try:
-        record = lab.run(training, faults=faults, deadline_s=DEADLINE_S, **how)
+        record = lab.run(training, faults=each.faults, deadline_s=DEADLINE_S, **how)
     except RankFailed as error:
         report = next(iter(error.ranks.values()))
         return [f"{each.said}: the run did not come to its end: rank {report.rank} {report.state}: {report.message}"]

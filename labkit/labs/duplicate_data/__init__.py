@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -101,6 +101,16 @@ SPEC = LabSpec(
         ),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=cases(
+        {"num_samples": (96, 130, 301), "batch": (8, 16), "ranks": (2, 3, 4)},
+        ("rank-duplicates", "broken"),
+        ("rank-duplicates", "overlapping"),
+        ("order", "no-set-epoch"),
+        ("coverage", "double-sharded"),
+        ("worker-duplicates", "iterable-unsharded"),
+        ("validation-leak", "leaky-split"),
+        ("", "fixed"),
+    ),
     exercise=Exercise(
         task=(
             "Write the loader of rank `rank` among `world_size` for epoch `epoch`. Together the ranks must read each sample "
@@ -109,5 +119,6 @@ SPEC = LabSpec(
         ),
         signature="def my_loader(data, rank, world_size, batch, seed, epoch):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:first", __name__),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -119,6 +119,22 @@ SPEC = LabSpec(
         Symptom("More workers made it slower", "the data are ready in memory", ("workers-in-memory",)),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=(
+        *cases(
+            {"num_samples": (128,), "batch": (8,), "scan": (1,)},
+            ("starved-input", "broken"),
+            ("cross-process-lock", "locked"),
+            ("", "fixed"),
+        ),
+        *cases(
+            {"num_samples": (192,), "batch": (8,), "scan": (4,), "store_mbit": (40.0,)},
+            ("saturated-store", "shared-store"),
+        ),
+        *cases(
+            {"num_samples": (1797,), "batch": (32,)},
+            ("needless-workers", "workers-in-memory"),
+        ),
+    ),
     exercise=Exercise(
         task=(
             "Write the loader of rank `rank`: together the ranks read each sample once an epoch, and data take under 10 % "
@@ -127,5 +143,6 @@ SPEC = LabSpec(
         ),
         signature="def my_loader(data, rank, world_size, batch, seed):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:first", __name__),
     ),
 )

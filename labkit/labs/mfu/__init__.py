@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Capture, Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
+from ..spec import Capture, Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 TUNED = {"batch": 4, "attention": "sdpa", "recompute": False, "data": "real", "data_wait_ms": 0.0}
 """The tuned end of the ladder; precision and compilation stay as the reader set them, for they do not pay everywhere."""
@@ -100,6 +100,12 @@ SPEC = LabSpec(
         Symptom("The device idles between steps", "the input is not ready in time", ("starved",)),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=cases(
+        {"seq": (256, 512), "steps": (4,)},
+        ("utilisation", "broken"),
+        ("busy-not-useful", "busy-not-useful"),
+        ("", "fixed"),
+    ),
     exercise=Exercise(
         task=(
             "MFU figures as people quote them, each with one mistake: write the function that finds it from what was run, "
@@ -107,5 +113,6 @@ SPEC = LabSpec(
         ),
         signature="def my_answers(case):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:first", __name__),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +117,15 @@ SPEC = LabSpec(
         ),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=cases(
+        {"layers": (5, 6, 7), "width": (128, 192), "batch": (256,), "steps": (5,), "parts_alone": (False,), "hosts": (1,)},
+        ("missing-no-sync", "accumulate"),
+        ("misplaced-no-sync", "no-sync-backward-only"),
+        ("misplaced-no-sync", "no-sync-around-all"),
+        ("per-parameter-reduction", "per-parameter"),
+        ("needless-find-unused", "find-unused"),
+        ("", "no-sync"),
+    ),
     exercise=Exercise(
         task=(
             "Choose the bucket size for a link. `gradients` has num_bytes and ready_s of each gradient in the order in "
@@ -125,5 +134,21 @@ SPEC = LabSpec(
         ),
         signature="def my_bucket_mb(gradients, link):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:bucket_size", __name__),
+    ),
+    builds=(
+        Exercise(
+            name="bucketed-ddp",
+            task=(
+                "Build data parallelism from hooks and all_reduce. Make the weights equal to rank 0's. Send the gradients "
+                "in buckets of at least `cap_bytes` (the last may be smaller), each from a hook as soon as it is full, with "
+                "async_op=True. Return a function that is called after each backward pass: it waits, and leaves the mean "
+                "over the ranks in each .grad. Some parameters may be frozen. Three steps in a row have to equal torch's "
+                "DistributedDataParallel: on two ranks to the bit."
+            ),
+            signature="def my_ddp(module, cap_bytes):",
+            check=lazy(".build:check", __name__),
+            help=lazy(".help:bucketed_ddp", __name__),
+        ),
     ),
 )

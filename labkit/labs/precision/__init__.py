@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
+from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +125,16 @@ SPEC = LabSpec(
         ),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=cases(
+        {"repeats": (0,)},
+        ("gradient-underflow", "broken"),
+        ("lost-updates", "half-weights"),
+        ("lost-updates", "bf16-weights"),
+        ("stale-casts", "autocast-whole-loop"),
+        ("clip-before-unscale", "clip-before-unscale"),
+        ("", "fixed"),
+        ("", "bf16-autocast"),
+    ),
     exercise=Exercise(
         task=(
             "Repair the loop: it trains in fp16, and three things are wrong with it. Keep the forward pass in fp16 "
@@ -133,5 +143,6 @@ SPEC = LabSpec(
         ),
         signature="def my_loop(model, optimizer, scaler, batches, device, config):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:first", __name__),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Capture, Exercise, LabSpec, Symptom, Variant, lazy, setting, source_of
+from ..spec import Capture, Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -137,6 +137,12 @@ SPEC = LabSpec(
         Symptom("Every step takes as long as the slowest device's", "all wait for a straggler", ("sync-straggler",)),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=cases(
+        {"steps": (24, 30), "ranks": (3, 4), "step_ms": (20.0,)},
+        ("stale-gradients", "broken"),
+        ("straggler", "sync-straggler"),
+        ("", "fixed"),
+    ),
     exercise=Exercise(
         task=(
             "Pick the learning rate of `workers` asynchronous workers without momentum, where the curvature of the loss "
@@ -144,5 +150,6 @@ SPEC = LabSpec(
         ),
         signature="def my_lr(workers, sharpness):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:first", __name__),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Symptom, lazy, setting, source_of
+from ..spec import Case, Exercise, LabSpec, Symptom, lazy, setting, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,13 @@ class Config:
     launches: int = setting(3, "launches of ranks that do nothing", low=1, high=50)
     parts: str = setting("all", "what is measured; `link` alone is kept as no baseline", choices=("all", "link"))
     keep: str = setting("yes", "whether the result becomes the baseline of later labs", choices=("yes", "no"))
+
+
+def _link(name: str, asks: str, **settings: object) -> Case:
+    """A survey of nothing but the link, over one whose rate and latency are set."""
+    quick = {"parts": ("link",), "keep": ("no",), "budget_s": (0.5,), "max_message_mib": (1,), "launches": (1,)}
+    given = {setting: (value,) for setting, value in settings.items()}
+    return Case(fault=name, settings={**quick, **given}, asks=asks, evidence=("link_latency", "link_bandwidth"))
 
 
 SPEC = LabSpec(
@@ -59,6 +66,12 @@ SPEC = LabSpec(
         ),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=(
+        _link("narrow", "50 Mbit/s, and no delay?", hosts=2, link="50mbit"),
+        _link("far", "1 Gbit/s, and a delay of 10 ms?", hosts=2, link="1gbit", latency_ms=10.0),
+        _link("narrow-and-far", "50 Mbit/s, and a delay of 10 ms?", hosts=2, link="50mbit", latency_ms=10.0),
+        _link("none", "No link: both ranks on one host?", hosts=1),
+    ),
     exercise=Exercise(
         task=(
             "Predict an all-reduce from a latency and a bandwidth. Return two numbers: the seconds that a ring all-reduce "
@@ -67,5 +80,6 @@ SPEC = LabSpec(
         ),
         signature="def my_prediction(num_bytes, world_size, alpha_s, bytes_per_s):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:first", __name__),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...theory.strategies import STRATEGIES
-from ..spec import Exercise, LabSpec, Symptom, Variant, lazy, setting
+from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +112,13 @@ SPEC = LabSpec(
         ),
     ),
     theory=lazy(".theory:panel", __name__),
+    mysteries=cases(
+        {"ranks": (2, 3, 4), "hosts": (1,), "layers": (2, 3), "hidden": (24, 32), "steps": (6,)},
+        ("optimizer-before-sharding", "optimizer-first"),
+        ("per-rank-norm", "norm-of-shards"),
+        ("unequal-init", "seeds-differ"),
+        ("", "fsdp2-no-reshard"),
+    ),
     exercise=Exercise(
         task=(
             "For each case (parameters, devices, memory of a device, bytes a parameter) return the cheapest stage that "
@@ -119,5 +126,21 @@ SPEC = LabSpec(
         ),
         signature="def my_stage(case):",
         check=lazy(".exercise:check", __name__),
+        help=lazy(".help:stage", __name__),
+    ),
+    builds=(
+        Exercise(
+            name="sharded-optimizer",
+            task=(
+                "Build an optimizer of ZeRO stage 1 from collectives and Adam. `parameters` are tensors in fp32, equal on "
+                "all ranks; each rank finds its own gradients in .grad, not averaged. Return an object whose step() updates "
+                "the weights of all ranks as Adam with the mean gradient would, to the bit. Beside weights and gradients a "
+                "rank keeps Adam's two moments of its share, ⌈Ψ/W⌉ parameters, and a copy of its share's weights if you "
+                "like. It sends no more than a reduce-scatter and an all-gather do."
+            ),
+            signature="def my_optimizer(parameters, lr):",
+            check=lazy(".build:check", __name__),
+            help=lazy(".help:sharded_optimizer", __name__),
+        ),
     ),
 )

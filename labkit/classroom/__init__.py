@@ -1,0 +1,1 @@
+"""What a learner is given beside a lesson: records without a label, to diagnose."""
