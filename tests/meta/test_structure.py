@@ -29,7 +29,7 @@ ALLOWED = {
     "detect": {"errors", "theory", "record", "facts"},
     "doctor": {"__version__", "errors", "record", "watch", "detect", "ranks", "reading", "results"},
     "plan": {"errors", "theory", "record", "facts", "detect"},
-    "classroom": {"errors", "labs", "detect", "record", "reading", "results"},
+    "classroom": {"errors", "labs", "detect", "record", "reading", "results", "view"},
     "view": {
         "classroom",
         "doctor",
@@ -65,6 +65,7 @@ ONLY = {
     # what a rank is given, how many cores there are, and which faults a lab plans
     ("labs", "ranks"): {"ranks.context", "ranks.backend", "ranks.faults"},
     ("workloads", "facts"): {"facts.shipped"},  # where the data lie
+    ("classroom", "view"): {"view.picture"},  # what a figure of a mystery is
     ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
     ("view", "watch"): {"watch.machine"},  # the machine's name
     ("view", "labs"): {"labs.spec", "labs.opened"},  # what a lab is, to show it, and to run it from the panel

@@ -1,5 +1,7 @@
 """Which programs a record without a label may be of; what is shown of it, and how an answer is judged. No process."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -68,7 +70,7 @@ def leaky(broken, monkeypatch):
     """A mystery in which validation leaks, so that ranks read the same samples, too."""
     monkeypatch.setattr(Verdict, "cause", property(lambda verdict: f"the evidence on {verdict.detector}"))
     monkeypatch.setattr(Verdict, "fix", property(lambda verdict: "the repair"))
-    lab = Judged("validation-leak", "rank-duplicates")
+    lab: Any = Judged("validation-leak", "rank-duplicates")
     return Mystery(lab, seed_of(lab, "validation-leak"), mystery._without_label(broken), None)
 
 
