@@ -7,7 +7,9 @@ lies in a folder of its own that goes with it, not among the kept runs.
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -58,8 +60,12 @@ def make(lab: OpenedLab, seed: int) -> Mystery:
     """
     case, settings = drawn_case(lab, seed)
     for number in range(TRIES):
-        folder = tempfile.TemporaryDirectory(prefix="labkit-")
-        record = lab.run(case.variant, **settings, seed=(seed + number) % 2**31, record_dir=f"{folder.name}/record")
+        folder = tempfile.mkdtemp(prefix="labkit-")
+        try:
+            record = lab.run(case.variant, **settings, seed=(seed + number) % 2**31, record_dir=f"{folder}/record")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         mystery = Mystery(lab, seed, _without_label(record), folder)
         shows = case.fault in mystery.found() if case.fault else not mystery.found()
         if shows or case.asks:
@@ -92,8 +98,10 @@ class Mystery:
         choices: the answers there are, each with the question behind it.
     """
 
-    def __init__(self, lab: OpenedLab, seed: int, record: Record, folder: Any) -> None:
-        self._lab, self._record, self._folder = lab, record, folder
+    def __init__(self, lab: OpenedLab, seed: int, record: Record, folder: str | None) -> None:
+        self._lab, self._record = lab, record
+        if folder is not None:
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.seed, self.run = seed, record.run
         self.choices = choices_of(lab)
         self.how = HOW
