@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from .request import OnProgress, checked_seed, request_of
 from .results import CheckResult, Comparison, Diagnosed, Diff, Hint, Shown
 from .runner import run_lab
 from .showing import as_html
+from .view.live.run_bar import run_shown
 
 if TYPE_CHECKING:
     from .labs.help import Help
@@ -108,7 +110,8 @@ class Lab:
             latency_ms: added to each packet on its way out of a host, in milliseconds.
             emulate_link: delay collectives instead of making network stacks; what follows from it is `simulated`.
             control: to stop from another thread.
-            on_progress: called with the role of the launch and its Progress, on this thread.
+            on_progress: called with the role of the launch and its Progress, on this thread; if None a bar under the
+                notebook's cell says how far it is.
             settings: the lab's configuration, by name.
 
         Raises:
@@ -129,7 +132,12 @@ class Lab:
             control=control,
             on_progress=on_progress,
         )
-        record = run_lab(self.spec, variant, settings, request, place, record_dir)
+        if on_progress is not None or place is not None:
+            record = run_lab(self.spec, variant, settings, request, place, record_dir)
+        else:
+            with run_shown(f"{self.spec.slug} / {self.spec.chosen(variant).name}") as shown:
+                seen = replace(request, on_progress=shown)
+                record = run_lab(self.spec, variant, settings, seen, place, record_dir)
         return None if record is None else reading_of(record, self.spec)  # type: ignore[return-value]
 
     @checked()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import re
@@ -285,6 +286,13 @@ class LabSpec:
     def configure(self, variant: Variant, settings: Mapping[str, Any]) -> Any:
         """The configuration of one run: the lab's defaults, the variant's, then what the caller set, all checked."""
         return configure(self.config, {**variant.defaults, **settings})
+
+    def chosen_settings(self, variant: str, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Of a run's settings those that differ from what its variant has by itself; of a variant of one's own the lab's."""
+        known = next((each for each in self.variants if each.name == variant), None)
+        usual = {each.name: each.default for each in dataclasses.fields(self.config)}
+        usual |= known.defaults if known else {}
+        return {name: value for name, value in config.items() if name in usual and value != usual[name]}
 
 
 def lazy(where: str, package: str) -> Callable[..., Any]:

@@ -50,6 +50,8 @@ class Progress:
         running: ranks that have joined.
         elapsed_s: since the launch.
         attempt: 0, and one more for each restart.
+        folder: where the ranks write; None where nobody says.
+        lost: ranks of this attempt that failed or whose processes are gone, as they were seen last.
     """
 
     steps: tuple[int, ...]
@@ -58,6 +60,8 @@ class Progress:
     elapsed_s: float
     together: bool = False
     attempt: int = 0
+    folder: Path | None = None
+    lost: tuple[int, ...] = ()
 
     @property
     def fraction(self) -> float:
@@ -290,9 +294,9 @@ def _supervise(
         memory.look(now)
         lost.look(now)
         if on_progress is not None:
-            on_progress(_progress(board, now - agent.started))
+            on_progress(_progress(board, now - agent.started, job.folder, lost.seen))
     if on_progress is not None:
-        on_progress(_progress(board, time.monotonic() - agent.started))
+        on_progress(_progress(board, time.monotonic() - agent.started, job.folder, lost.seen))
     return lost.acted_upon
 
 
@@ -305,6 +309,7 @@ class _Lost:
 
     def __init__(self, board: Board, agent: Agent) -> None:
         self.acted_upon: list[int] = []
+        self.seen: tuple[int, ...] = ()
         self._board, self._agent = board, agent
         self._next_look = 0.0
         self._attempt = 0
@@ -318,6 +323,7 @@ class _Lost:
         rows = self._board.rows()
         attempt = max(row.attempt for row in rows)
         lost = [rank for rank, row in enumerate(rows) if row.attempt == attempt and row.is_lost]
+        self.seen = tuple(lost)
         if not lost or attempt != self._attempt:
             self._attempt, self._since, self.acted_upon = attempt, None, []
         elif self._since is None:
@@ -331,7 +337,7 @@ class _Lost:
                 self._agent.abandon()
 
 
-def _progress(board: Board, elapsed_s: float) -> Progress:
+def _progress(board: Board, elapsed_s: float, folder: Path, lost: tuple[int, ...]) -> Progress:
     rows = board.rows()
     return Progress(
         steps=tuple(row.step for row in rows),
@@ -340,4 +346,6 @@ def _progress(board: Board, elapsed_s: float) -> Progress:
         elapsed_s=elapsed_s,
         together=any(row.together for row in rows),
         attempt=max(row.attempt for row in rows),
+        folder=folder,
+        lost=lost,
     )

@@ -53,7 +53,11 @@ class _RecordFile(msgspec.Struct, frozen=True):
     baseline: Baseline | None = None
 
 
-_decoder = msgspec.json.Decoder(_RecordFile)
+class _Lab(msgspec.Struct):
+    lab: Name
+
+
+_decoder, _lab_decoder = msgspec.json.Decoder(_RecordFile), msgspec.json.Decoder(_Lab)
 
 
 def _decoded(path: Path) -> _RecordFile:
@@ -107,14 +111,29 @@ def new_folder(where: Path | str | None, name: str) -> Path:
 
 
 def _forget_old(parent: Path) -> None:
-    """Keep the newest runs. One that may still be running (no record.json, under a day old) is left alone."""
-    aged = sorted((path for path in parent.iterdir() if path.is_dir()), key=lambda path: path.name)
-    for path in aged[: max(0, len(aged) - KEPT_RUNS + 1)]:
+    """Keep the newest runs. The lab with the most of them loses its oldest, so that no lab takes the place of the others.
+
+    One that may still be running (no record.json, under a day old) is left alone.
+    """
+    of_labs: dict[str, list[Path]] = {}
+    for path in sorted(path for path in parent.iterdir() if path.is_dir()):
+        of_labs.setdefault(_lab_in(path), []).append(path)
+    for _ in range(max(0, sum(map(len, of_labs.values())) - KEPT_RUNS + 1)):
+        most = max(of_labs.values(), key=len)
+        path = most.pop(0)
         try:
             if (path / "record.json").exists() or time.time() - path.stat().st_mtime > 86400:
                 shutil.rmtree(path, ignore_errors=True)
         except OSError:
             continue  # another process forgot it first
+
+
+def _lab_in(path: Path) -> str:
+    """Whose run a folder in the cache holds; "" where it has none that can be read, as one that failed."""
+    try:
+        return _lab_decoder.decode(read_regular(path / "record.json", MAX_RECORD_JSON_BYTES)).lab
+    except (OSError, RecordError, msgspec.DecodeError):
+        return ""
 
 
 def latest() -> Path:
@@ -131,12 +150,14 @@ class KeptRun(msgspec.Struct, frozen=True):
 
     Attributes:
         folder: where it is; its name tells it apart.
+        config: all settings, by name.
     """
 
     folder: Path
     lab: str
     variant: str
     provenance: Provenance
+    config: dict[str, Value | None] = {}
 
 
 def kept_runs() -> list[KeptRun]:
@@ -145,7 +166,7 @@ def kept_runs() -> list[KeptRun]:
     for path in sorted(parent.glob("*/record.json"), reverse=True) if parent.is_dir() else ():
         with contextlib.suppress(OSError, RecordError):
             content = _decoded(path)
-            found.append(KeptRun(path.parent, content.lab, content.variant, content.provenance))
+            found.append(KeptRun(path.parent, content.lab, content.variant, content.provenance, content.config))
     return found
 
 

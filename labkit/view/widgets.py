@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
+from .. import __version__
 from ..detect.cost import cost_of
 from ..errors import LabkitError, RunStopped, UnknownName
 from ..labs.opened import OpenedLab
@@ -20,10 +21,17 @@ from ..record.schema import Record
 from ..words import plural
 from . import palette
 from .cards import cost_card, escape, note_card, record_card, verdicts_card
+from .comparing import Comparing, title_of
 from .figures import figure
+from .kept_runs import keep_verdict
+from .live.place import somebody_looks
+from .live.run_bar import said_progress
+from .plain_terms import in_plain_terms
 
 if TYPE_CHECKING:
     from ..ranks.launch import Control, Progress
+    from .live.following import Following
+    from .live.widget import LiveView
 
 _REFRESH_S = 0.1
 _WIDE = {"description_width": "9em"}
@@ -58,6 +66,8 @@ class Panel:
         self.record: Record | None = None
         self._control: Control | None = None
         self._thread: threading.Thread | None = None
+        self._live: LiveView | None = None
+        self._following: Following | None = None
         self._busy = False  # not whether the thread lives: it still has a word to say when the buttons are free
         self._turn = threading.Lock()  # so that this word does not fall into the run that is started meanwhile
         self._last_refresh = 0.0
@@ -80,6 +90,8 @@ class Panel:
             "price": widgets.BoundedFloatText(value=2.5, min=0, max=1e4, step=0.1, description="price an hour", style=_WIDE),
         }
         self._cost = widgets.HTML()
+        self._moving = widgets.VBox(layout=widgets.Layout(width="100%"))
+        self.comparing = Comparing(lab, self.live, lambda: self.record)
         for control in self._controls.values():
             control.observe(self._on_control, "value")
         for entry in self._meter.values():
@@ -95,13 +107,27 @@ class Panel:
                 widgets.HBox(
                     [self._run, self._stop, self._progress, self._state], layout=widgets.Layout(flex_flow="row wrap")
                 ),
+                self._moving,
+                self.comparing.widget,
+                self._verdict,
                 self._figure_name,
                 self._image,
-                self._verdict,
                 widgets.HBox(list(self._meter.values()), layout=widgets.Layout(flex_flow="row wrap")),
                 self._cost,
             ]
         )
+        self.widget.add_class("labkit-panel")
+        if somebody_looks():  # else a notebook that a program executes would store the script of what nobody sees
+            self.live()
+
+    def live(self) -> LiveView:
+        """The picture that moves; made when it is first asked for."""
+        if self._live is None:
+            from .live.widget import LiveView
+
+            self._live = LiveView(lambda ask: self.stop() if ask == "stop" else self.start())
+            self._moving.children = [self._live]
+        return self._live
 
     def _make_controls(self, settings: dict[str, Any]) -> dict[str, Any]:
         spec = self._lab.spec
@@ -159,7 +185,10 @@ class Panel:
             settings = self.settings()
             self._run.disabled, self._stop.disabled = True, False
             self._progress.value, self._progress.bar_style = 0, ""
-            self._state.value = f"starting {plural(settings.get('ranks', 1), 'rank')} …"
+            ranks = settings.get("ranks", 1)
+            self._state.value = f"starting {plural(ranks, 'rank')} …"
+            self.live().begin(ranks, f"{settings['variant']}: {plural(ranks, 'rank')}")
+            self.comparing.disable(running=True)
             given = (settings, self._control)
             self._thread = threading.Thread(target=self._work, args=given, daemon=True, name="labkit-panel")
             self._thread.start()
@@ -177,17 +206,26 @@ class Panel:
         return True
 
     def _work(self, settings: dict[str, Any], control: Control) -> None:
+        from .live.following import Following
+        from .live.whole import Whole
+
         ran_with, variant = dict(settings), settings.pop("variant")
         if settings.get("ranks", 1) < self._lab.spec.hosts:
             settings.pop("link", None)  # too few ranks for two hosts: there is no link
         # the last word is said when the buttons are free again: who reads it may press at once
-        last_word, bar_style = "✗ labkit itself failed", "danger"
+        last_word, bar_style, whole = "✗ labkit itself failed", "danger", None
+        self._following = Following(self.live(), variant)
         try:
             record = self._lab.run(variant, control=control, on_progress=self._on_progress, **settings)
             self.record, self._ran_with = record, ran_with
+            whole = Whole(record, title_of(record))
+            self._following.end()
+            self.live().finish(whole, "")
             verdicts = self._lab.judge(record)
+            keep_verdict(record, verdicts, __version__)
             drawn = self._show_figure()
-            self._verdict.value = verdicts_card(verdicts) + record_card(record)
+            self._verdict.value = in_plain_terms(verdicts_card(verdicts)) + record_card(record)
+            self.comparing.ran(record)
             self._show_cost()
             self._progress.value = 1
             last_word, bar_style = f"done in {sum(run.wall_s for run in record.runs.values()):.2f} s", "success"
@@ -198,19 +236,25 @@ class Panel:
             bar_style = "warning"
         except LabkitError as error:
             last_word = "✗ the run failed"
-            self._verdict.value = note_card(str(error), "found").replace("\n", "<br>")
+            self._verdict.value = note_card(in_plain_terms(str(error)), "found").replace("\n", "<br>")
         except Exception as error:  # a thread's exception would vanish: say it where the reader looks
             self._verdict.value = note_card(f"{type(error).__name__}: {error}", "found")
             raise
         finally:
+            self._following.end()
+            if whole is None:
+                self.live().finish(None, "stopped" if bar_style == "warning" else "the run failed")
             with self._turn:
                 self._busy = False
+                self.comparing.disable(running=False)
                 self._run.disabled, self._stop.disabled = False, True
                 self._progress.bar_style, self._state.value = bar_style, last_word
                 if bar_style == "success":
                     self._mark_stale()
 
     def _on_progress(self, role: str, progress: Progress) -> None:
+        if self._following is not None:
+            self._following.progress(role, progress)
         now = time.monotonic()
         if now - self._last_refresh < _REFRESH_S:
             return
@@ -220,8 +264,7 @@ class Panel:
         if not progress.running:
             self._state.value = f"{what}starting {plural(len(progress.steps), 'rank')} …"
             return
-        ranks = plural(progress.running, "rank")
-        self._state.value = f"{what}{ranks} running, {progress.said}, {progress.elapsed_s:.1f} s"
+        self._state.value = f"{what}{plural(progress.running, 'rank')} running, {said_progress(progress)}"
 
     def _shown_settings(self) -> dict[str, Any] | None:
         if self.record is None:
@@ -256,7 +299,7 @@ class Panel:
             picture = figure(str(self._figure_name.value))(self.record)
         except LabkitError as error:
             self._image.layout.display = "none"
-            self._state.value = self._refusal = escape(str(error))
+            self._state.value = self._refusal = escape(in_plain_terms(str(error)))
             return False
         self._image.value = picture.png()
         self._image.layout.display = ""
