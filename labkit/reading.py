@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import detect, labs
 from .arguments import checked
+from .detect.differences import Side, differences
 from .detect.verdict import Verdicts
 from .errors import RecordError, UnknownName, UsageError
 from .labs.spec import LabSpec
@@ -208,6 +209,28 @@ def judge(record: Record) -> Verdicts:
     Those that do not apply are last and not shown: `labkit.lab(SLUG).judge(record)` says what one lab's need.
     """
     return reading_of(record).verdicts
+
+
+@checked()
+def differences_of(before: Record, now: Record) -> list[str]:
+    """How a run differs from one before it: settings, answers, step times, losses, measures, a sentence each.
+
+    Both are asked the questions of the second one's lab.
+
+    Raises:
+        UsageError: they are of different labs.
+    """
+    if before.lab != now.lab:
+        raise UsageError(
+            f"a run of {before.lab or 'a script'} and one of {now.lab or 'a script'} have nothing to compare; give two runs "
+            "of one lab"
+        )
+    sides = []
+    for record in (before, now):
+        reading = reading_of(record)
+        exact = [name for spec in reading.specs for name in spec.exact_measures]
+        sides.append(Side(record, reading.measures, reading.main_measures, exact, reading.verdicts))
+    return differences(*sides)
 
 
 def picture_of(spec: LabSpec, name: str, *records: Record, **choices: Any) -> Picture:

@@ -9,6 +9,7 @@ import typer
 from .. import __version__
 from .bench import bench
 from .capture import capture
+from .compare import compare
 from .doctor import doctor
 from .explain import explain
 from .list import list_labs
@@ -33,7 +34,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 
 app.command("list")(list_labs)
-for command in (run, bench, show, runs, capture, explain):
+for command in (run, bench, show, runs, compare, capture, explain):
     app.command()(command)
 app.command(context_settings={"allow_extra_args": True, "allow_interspersed_args": False, "ignore_unknown_options": False})(
     doctor

@@ -74,7 +74,7 @@ def named_path(word: str) -> Path:
 
 def check_writable(path: Path, option: str = "--json") -> None:
     """Refuse a file that cannot be written, before anything is run for it."""
-    if path.is_dir() or not path.absolute().parent.is_dir() or (option == "--trace" and str(path) == "-"):
+    if path.is_dir() or not path.absolute().parent.is_dir() or (option != "--json" and str(path) == "-"):
         or_else = ", or - for standard output" if option == "--json" else ""
         raise UsageError(f"{option} cannot write {path}: give a file in a folder that exists{or_else}")
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,21 @@ def write_trace(record: Record, where: Path) -> None:
     except OSError as error:
         raise UsageError(f"--trace cannot write {where}: {error.strerror}; give another file") from error
     print(f"wrote {where}: {len(trace['traceEvents']):,} events; open it in ui.perfetto.dev", file=sys.stderr)
+
+
+def write_page(reading: Reading, where: Path) -> None:
+    """Write a reading as one page, and say what was left out of it."""
+    from ..view.reading_page import page
+
+    figures = {name: partial(reading.figure, name) for name in reading.figures}
+    made = page(reading, reading.verdicts, reading.measures, reading.main_measures, reading.tables, figures)
+    try:
+        where.write_text(made.html, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--html cannot write {where}: {error.strerror}; give another file") from error
+    for why in made.not_drawn:
+        print(f"not drawn: {why}", file=sys.stderr)
+    print(f"wrote {where}: one page that loads nothing; open it in a browser", file=sys.stderr)
 
 
 def write_json(report: dict[str, Any], where: str | None) -> None:

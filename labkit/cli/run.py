@@ -11,7 +11,7 @@ from .output import console, described, fail_on_hit, show_reading, write_json
 
 
 def run(
-    slug: Annotated[str, typer.Argument(metavar="LAB", help="The lab, as `labkit list` names it.")],
+    slug: Annotated[str, typer.Argument(metavar="LAB", help="The lab, as `labkit list` names it, or its number.")],
     variant: Annotated[str | None, option("The program to run; `broken` if left out.", "TEXT")] = None,
     ranks: Ranks = None,
     steps: Annotated[int | None, option("Cap on the steps of the run, whatever the epochs.", "INTEGER")] = None,
@@ -55,7 +55,9 @@ def run(
     spec.configure(spec.chosen(variant), values)  # wrong use is said before torch is loaded
     check_json(json)
 
+    from .. import __version__
     from ..facade import lab
+    from ..view.kept_runs import keep_verdict
     from ..view.terminal import progress_bar
 
     opened = lab(slug)
@@ -77,6 +79,7 @@ def run(
         )
     if reading is None:
         return  # another rank under torchrun: rank 0 reports
+    keep_verdict(reading, reading.verdicts, __version__)
     write_json(reading.report(), json)
     if json != "-":
         show_reading(reading, everything=everything)

@@ -25,7 +25,7 @@ def spec(slug: str) -> LabSpec:
     """The spec of one lab.
 
     Args:
-        slug: as in "duplicate-data"; its number, "03" or "3", does as well.
+        slug: as in "duplicate-data"; its number, "03" or "3", does as well, and a beginning that no other lab has.
 
     Raises:
         UnknownName: with the valid slugs and the nearest spelling.
@@ -33,6 +33,9 @@ def spec(slug: str) -> LabSpec:
     by_slug = {spec.slug: spec for spec in specs()}
     if slug.isascii() and slug.isdigit():
         slug = next((spec.slug for spec in by_slug.values() if spec.number == int(slug)), slug)
+    beginning = [name for name in by_slug if slug and name.startswith(slug)]
+    if slug not in by_slug and len(beginning) == 1:
+        slug = beginning[0]
     if slug not in by_slug:
         raise UnknownName("lab", slug, by_slug)
     return by_slug[slug]

@@ -171,7 +171,7 @@ def kept_runs() -> list[KeptRun]:
 
 
 def named(word: str) -> Path:
-    """The folder that a person means: `last`, a path, or the name of a run in the cache.
+    """The folder that a person means: `last`, a path, or the name of a run in the cache, or how that name ends.
 
     Raises:
         RecordError: `last`, and there is no run yet.
@@ -179,7 +179,12 @@ def named(word: str) -> Path:
     if word == "last":
         return latest()
     given, kept = Path(word).expanduser(), runs_folder() / word
-    return kept if not given.exists() and Path(word).name == word and kept.is_dir() else given
+    if given.exists() or Path(word).name != word:
+        return given
+    if kept.is_dir():
+        return kept
+    ending = [path.parent for path in runs_folder().glob("*/record.json") if path.parent.name.endswith(f"-{word}")]
+    return ending[0] if len(ending) == 1 else given
 
 
 def read_run(folder: Path, role: str, wall_s: float, attempts: int = 1) -> Run:

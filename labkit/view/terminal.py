@@ -14,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ..detect.meanings import meaning_of
+from ..detect.runs import names_of
 from ..detect.verdict import Verdict, Verdicts
 from ..labs.spec import LabSpec
 from ..record.quantity import Quantity
 from ..record.roles import label_of
 from ..record.schema import Origin, Record
 from ..record.table import Table as WordTable
+from ..words import plural
 from . import palette
 from .tables import in_terminal
 
@@ -141,20 +143,43 @@ def _print_measures(console: Console, measures: Mapping[str, Quantity], shown: S
 
 
 def print_runs(console: Console, runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """The kept runs, a line each; a name is never cut, since `labkit show` wants it whole."""
+    """The kept runs, two lines each: what ran and what was found; its settings and name. A name is never cut."""
     if not runs:
         console.print(f"no run in {folder} yet; make one with: labkit run duplicate-data", soft_wrap=True)
         return
-    lines = [("date", "ranks", "lab / variant", "name")]
-    lines += [
-        (run["date"][:16].replace("T", " "), str(run["ranks"]), f"{run['lab']} / {run['variant']}", run["name"])
-        for run in runs
-    ]
-    date, ranks, what = (max(len(line[column]) for line in lines) for column in range(3))
-    for line in lines:  # no table of rich's: on a narrow terminal it cuts
-        text = f"{line[0]:<{date}}  {line[1]:>{ranks}}  {line[2]:<{what}}  {line[3]}"
-        console.print(text, soft_wrap=True, markup=False)
-    console.print(f"\nin {folder}; look at one again: labkit show NAME", style="dim", soft_wrap=True)
+    for run in runs:
+        when, what = run["date"][:16].replace("T", " "), f"{run['lab']} / {run['variant']}"
+        line = Text.assemble(f"{when}  ", (what, "bold"), f"  {plural(run['ranks'], 'rank')}  ", run["verdict"])
+        console.print(line, soft_wrap=True)
+        told = "  ".join(part for part in (run["name"], run["settings"]) if part)
+        console.print(f"                  {told}", style="dim", soft_wrap=True, markup=False)
+    console.print(
+        f"\nin {folder}; look at one again: labkit show NAME, where its last six letters do", style="dim", soft_wrap=True
+    )
+
+
+def print_comparison(
+    console: Console, sides: Sequence[tuple[Record, Mapping[str, Quantity]]], main: Sequence[str], sentences: Sequence[str]
+) -> None:
+    """How two runs differ, in sentences, and the measures of both that a person reads first.
+
+    Args:
+        sides: both runs, the earlier first, each with its measures.
+    """
+    records = [record for record, _ in sides]
+    names = names_of(records)
+    console.print(Text(f"{records[-1].lab}: {names[1]}, beside {names[0]}", style="bold"), soft_wrap=True)
+    for sentence in sentences:
+        console.print(Text(f"• {sentence}"))
+    console.print()
+    table = Table(box=None, pad_edge=False)
+    for title in ("measure", f"before: {names[0]}", f"now: {names[1]}"):
+        table.add_column(Text(title), overflow="fold")
+    for name in main:
+        table.add_row(name, *(Text(measures[name].said if name in measures else "") for _, measures in sides))
+    console.print(table)
+    for label in dict.fromkeys(record.provenance.label() for record in records):
+        console.print(Text(label, style="dim"))
 
 
 def verdict_in_terminal(verdict: Verdict) -> Panel | Text:

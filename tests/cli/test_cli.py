@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -329,7 +330,9 @@ def test_help_names_each_command_in_a_line_that_is_not_cut(capsys, monkeypatch):
         cli.main()
     said = capsys.readouterr().out.partition("Commands:")[2]
     lines = [line for line in said.splitlines() if line.strip()]
-    assert [line.split()[0] for line in lines] == ["list", "run", "bench", "show", "runs", "capture", "explain", "doctor"]
+    assert [line.split()[0] for line in lines] == [
+        "list", "run", "bench", "show", "runs", "compare", "capture", "explain", "doctor",
+    ]  # fmt: skip
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
@@ -398,6 +401,34 @@ def test_kept_runs_are_listed_and_shown_by_name():
     assert all(f"duplicate-data / {row['variant']}" in listed and row["name"] in listed for row in rows)
     shown = labkit("show", rows[1]["name"])
     assert shown.returncode == 0 and "duplicate-data / broken" in shown.stdout
+    assert rows[1]["verdict"].startswith("✗ found rank-duplicates") and rows[0]["verdict"] == "✓ clear"
+    assert all(row["settings"] == "num samples 64" and row["verdict"] in listed for row in rows)
+    assert labkit("show", rows[1]["name"][-6:]).stdout == shown.stdout, "the end of a name that no other has will do"
+    assert json.loads(labkit("runs", "--json", "-", "--lab", "dup").stdout)["runs"] == rows
+    assert json.loads(labkit("runs", "--json", "-", "--lab", "04").stdout)["runs"] == []
+
+
+@pytest.mark.ranks
+def test_two_runs_are_compared_in_sentences_and_sent_to_a_colleague_as_one_page(tmp_path):
+    for seed, variant in enumerate(("broken", "fixed")):
+        words = ("--variant", variant, "--ranks", 2, "--set", "num_samples=64", "--seed", seed)
+        assert labkit("run", "03", *words).returncode == 0
+    said = labkit("compare")
+    assert said.returncode == 0, said.stderr
+    assert "Set differently: variant fixed (before: broken), seed 1 (before: 0)." in " ".join(said.stdout.split())
+    assert "Do the ranks read the same data? Now: clear. Before: found." in said.stdout
+    assert "before: broken" in said.stdout and "unique_samples" in said.stdout
+    told = json.loads(labkit("compare", "--json", "-").stdout)
+    assert told["before"]["variant"] == "broken" and told["now"]["variant"] == "fixed" and len(told["differences"]) >= 3
+    alone = labkit("compare", "last", "last")
+    assert alone.returncode == 0 and "Both runs have the same settings." in alone.stdout
+    page = tmp_path / "report.html"
+    assert labkit("show", "last", "--html", page).returncode == 0
+    html = page.read_text()
+    assert html.count("data:image/png;base64,") >= 3 and "default-src 'none'" in html and "✓" in html
+    assert not re.findall(r"(?:src|href)=.(?!data:)", html), "nothing is loaded from anywhere"
+    refused = labkit("show", "last", "--html", tmp_path / "no" / "r.html")
+    assert refused.returncode == 2 and "--html cannot write" in refused.stderr
 
 
 @pytest.mark.parametrize("words", [["list"], ["run", "duplicate-data", "--help-lab"], ["runs"]])

@@ -126,7 +126,7 @@ def test_the_lab_refuses_what_it_cannot_run(settings):
 
 
 def test_a_lab_is_known_by_its_number_too():
-    assert labs.spec("03") is labs.spec("3") is labs.spec("duplicate-data")
+    assert labs.spec("03") is labs.spec("3") is labs.spec("dup") is labs.spec("duplicate-data")
     for wrong in ("33", "³", "-3", ""):
         with pytest.raises(UnknownName):
             labs.spec(wrong)

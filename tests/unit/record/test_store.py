@@ -339,3 +339,36 @@ def test_a_path_that_is_too_long_is_named(tmp_path):
     path = tmp_path / ("x" * 300)
     assert "cannot make the record folder" in refusal(store.new_folder, path, "x")
     assert "no record at" in refusal(store.read_record, path)
+
+
+def run_of_lab(parent, number, lab):
+    folder = parent / f"2026010{number // 60}-0000{number % 60:02d}-{lab}-broken-abc{number:03d}"
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text(f'{{"lab": "{lab}", "more": 1}}')
+    return folder
+
+
+def test_a_lab_with_many_runs_loses_its_own_oldest_and_not_those_of_others(tmp_path, monkeypatch):
+    from labkit.record import store
+
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(store, "KEPT_RUNS", 8)
+    few = [run_of_lab(tmp_path / "runs", number, "few") for number in range(2)]
+    many = [run_of_lab(tmp_path / "runs", number, "many") for number in range(2, 12)]
+    made = store.new_folder(None, "many-fixed")
+    assert all(folder.exists() for folder in few), "older than all of the other lab's, and kept"
+    assert [folder.exists() for folder in many] == [False] * 5 + [True] * 5
+    assert len(list((tmp_path / "runs").iterdir())) == 8 and made.is_dir()
+
+
+def test_what_is_said_of_a_kept_run_is_kept_beside_it_for_one_version(tmp_path):
+    from labkit.record.kept import KeptVerdict, remember, remembered
+
+    said = KeptVerdict("found", "rank-duplicates", "0.1")
+    remember(tmp_path, said)
+    assert remembered(tmp_path, "0.1") is None, "no record lies there"
+    (tmp_path / "record.json").write_text("{}")
+    remember(tmp_path, said)
+    assert remembered(tmp_path, "0.1") == said and remembered(tmp_path, "0.2") is None
+    (tmp_path / "verdict.json").write_text("garbage")
+    assert remembered(tmp_path, "0.1") is None
