@@ -25,6 +25,7 @@ from .record.unknown_names import Unknown, unknown_names
 from .report import report_of
 
 if TYPE_CHECKING:
+    from .view.live.timeline import Timeline
     from .view.picture import Picture
 
 Kind = TypeVar("Kind")
@@ -150,6 +151,22 @@ class Reading(Record, frozen=True, dict=True):
         if name not in self.figures:
             raise UnknownName("figure of this record", name, self.figures)
         return picture_of(self.figures[name], name, self, **choices)
+
+    def timeline(self, beneath: Record | None = None) -> Timeline:
+        """What each rank did when, to zoom and to step through in a notebook; elsewhere a picture of the first steps.
+
+        Args:
+            beneath: another record, laid beneath this one on the same axes.
+
+        Raises:
+            UsageError: it has no steps.
+        """
+        from .view.figures import figure
+        from .view.live.timeline import Timeline
+
+        title = f"{self.variant}: {self.run.ranks_said}, {self.run.steps_said}, {self.run.wall_s:.2f} s"
+        with blamed_on(self):
+            return Timeline(self, title, figure("timeline")(apart(self).record), beneath)
 
     @property
     def waste(self) -> float:

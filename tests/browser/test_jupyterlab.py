@@ -24,6 +24,12 @@ CHROMIUM = build_decks.chromium()
 SETTINGS = ROOT / "scripts" / "jupyterlab"  # as `make lab` has them
 TOKEN = "a-token-for-this-test"
 PATIENCE = 180_000  # a machine that does other things as well takes its time
+OWN_NOTEBOOKS = {
+    "live": ["import labkit\n\nlabkit.lab('duplicate-data').panel(ranks=2, num_samples=1024)"],
+    "bar": [
+        "import labkit\n\nprint('before')\nlabkit.lab('duplicate-data').run('fixed', ranks=2, num_samples=512).verdicts"
+    ],
+}
 PANELS = {spec.slug: spec for spec in labs.specs() if spec.variants}
 
 pytestmark = [
@@ -54,7 +60,8 @@ def jupyter(tmp_path_factory):
     panels = [nbformat.v4.new_code_cell(f"import labkit\n\nlabkit.lab({slug!r}).panel()") for slug in PANELS]
     theory = [nbformat.v4.new_code_cell("import labkit\n\nlabkit.lab('start-here').theory()")]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    for name, cells in (("panels", panels), ("theory", theory)):
+    own = {name: [nbformat.v4.new_code_cell(source) for source in sources] for name, sources in OWN_NOTEBOOKS.items()}
+    for name, cells in {"panels": panels, "theory": theory, **own}.items():
         made = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
         nbformat.write(made, tmp_path / "notebooks" / f"{name}.ipynb")
     port = free_port()
@@ -226,6 +233,92 @@ def test_a_slider_of_the_theory_is_moved_by_keyboard_and_the_picture_follows_in_
 
 def ground_of(panel) -> str:
     return panel.locator("svg > rect").first.evaluate("element => getComputedStyle(element).fill")
+
+
+def test_a_panel_moves_while_it_runs_then_pins_compares_and_stops_by_keyboard(jupyter, page, tmp_path):
+    page.goto(jupyter("live.ipynb"))
+    page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
+    kernel_is(page, "Idle")
+    run_all_cells(page)
+    panel = page.locator(".labkit-panel")
+    run, stop = panel.get_by_role("button", name="Run"), panel.get_by_role("button", name="Stop")
+    run.wait_for(timeout=PATIENCE)
+    kernel_is(page, "Idle")
+    stage, said = panel.locator(".lk-stage"), panel.locator(".lk-said").first
+    seen = run_by_keyboard(page, panel)
+    assert seen["running"] and seen["blue"] > 40, f"a rank's backward passes are drawn before the run ends: {seen}"
+    page.screenshot(path=tmp_path / "after.png")
+
+    stage.focus()
+    page.keyboard.press("Home")
+    expect(said).to_contain_text("Step 0 (the last is")
+    page.keyboard.press("ArrowRight")
+    expect(said).to_contain_text("Step 1 (the last is")
+    page.keyboard.press("Shift+ArrowRight")
+    expect(said).to_contain_text(re.compile(r"into it: .*rank"))
+    page.screenshot(path=tmp_path / "step.png")
+    assert not re.search("null|undefined|NaN", hovered(page, stage)), "hovering says values, with units"
+
+    panel.get_by_role("button", name="Pin this run").press("Enter")
+    panel.get_by_text("Pinned: broken").wait_for(timeout=PATIENCE)
+    panel.locator("select").first.select_option("fixed")
+    run_by_keyboard(page, panel)
+    words = panel.locator(".lk-words li")
+    expect(words.first).to_have_text("Set differently: variant fixed (before: broken).")
+    expect(words.filter(has_text="Do the ranks read the same data? Now: clear. Before: found.")).to_have_count(1)
+    page.screenshot(path=tmp_path / "pinned.png")
+
+    run.press("Enter")
+    panel.get_by_text(re.compile("ranks running")).wait_for(timeout=PATIENCE)
+    expect(stop).to_be_enabled()
+    stage.press("Escape")
+    panel.get_by_text(re.compile(r"stopped after")).wait_for(timeout=PATIENCE)
+    page.set_viewport_size({"width": 720, "height": 900})
+    page.wait_for_timeout(500)
+    assert stage.evaluate("e => e.scrollWidth <= e.clientWidth + 1"), "a narrow window cuts nothing off"
+    page.screenshot(path=tmp_path / "narrow.png")
+
+
+def run_by_keyboard(page, panel) -> dict:
+    """Press Run by Enter and wait for its end; gives what was drawn when the first step had been: whether it still ran."""
+    panel.get_by_role("button", name="Run").press("Enter")
+    panel.locator(".lk-state", has_text=re.compile(r"running, step \d")).wait_for(timeout=PATIENCE)
+    page.wait_for_timeout(300)
+    seen = panel.locator(".lk-stage canvas").evaluate(COLOURED)
+    seen["running"] = panel.get_by_role("button", name="Run").is_disabled()
+    panel.get_by_text(re.compile(r"^done in ")).wait_for(timeout=PATIENCE)
+    return seen
+
+
+COLOURED = """canvas => { const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let blue = 0; for (let at = 0; at < data.length; at += 4)
+    blue += data[at] < 40 && Math.abs(data[at + 1] - 114) < 30 && Math.abs(data[at + 2] - 178) < 30; return { blue }; }"""
+
+
+def hovered(page, stage) -> str:
+    """All that the tooltip says as the pointer goes over the lanes."""
+    box, said = stage.bounding_box(), set()
+    for across in range(1, 12):
+        for down in range(1, 8):
+            page.mouse.move(box["x"] + box["width"] * across / 12, box["y"] + box["height"] * down / 8)
+            tip = stage.locator(".lk-tip.lk-seen")
+            said |= {tip.inner_text()} if tip.count() else set()
+    assert any(re.search(r"rank \d, step \d+: .* (ms|µs|s), from", one) for one in said), said
+    return " | ".join(said)
+
+
+def test_a_cell_that_runs_a_lab_shows_how_far_it_is_and_stores_nothing_of_it(jupyter, page, tmp_path):
+    page.goto(jupyter("bar.ipynb"))
+    page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
+    kernel_is(page, "Idle")
+    run_all_cells(page)
+    bar = page.locator(".labkit-run-bar")
+    bar.filter(has_text=re.compile("so far")).wait_for(timeout=PATIENCE)
+    page.screenshot(path=tmp_path / "bar.png")
+    page.locator(".jp-OutputArea-output", has_text="clear").first.wait_for(timeout=PATIENCE)
+    expect(bar).to_have_count(0)
+    kinds = page.locator(".jp-OutputArea-output").evaluate_all("all => all.map(each => each.dataset.mimeType)")
+    assert kinds == ["application/vnd.jupyter.stdout", "text/html"]
 
 
 DRAWN_OR_REFUSED = """([image, state, src, text]) => image.offsetParent

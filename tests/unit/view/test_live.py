@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import labkit.reading
 from labkit.record.follow import Follower
 from labkit.record.spans import COUNT, Names, joined, rows_of_run
 from labkit.view.live import following, parts
@@ -173,3 +174,17 @@ def test_advice_in_a_panel_names_settings_and_no_options():
 
 def test_a_follower_of_a_folder_that_is_gone_is_quiet(tmp_path):
     assert Follower(tmp_path / "gone", 2).look().is_empty
+
+
+def test_a_kept_record_has_a_timeline_that_is_a_picture_where_nobody_looks(broken, fixed):
+    timeline = labkit.reading.reading_of(broken).timeline(beneath=fixed)
+    data, _ = timeline._repr_mimebundle_()
+    assert data["image/png"].startswith(b"\x89PNG") and set(data) == {"image/png", "text/plain"}
+    assert "broken" in repr(timeline)
+    assert [side for side in timeline.widget()._wholes] == ["pinned", "now"]
+
+
+def test_where_somebody_looks_the_timeline_is_the_widget_and_still_a_picture(broken, monkeypatch):
+    monkeypatch.setattr("labkit.view.live.timeline.somebody_looks", lambda: True)
+    data, _ = labkit.reading.reading_of(broken).timeline()._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data and data["image/png"]
