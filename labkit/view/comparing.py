@@ -51,7 +51,7 @@ class Comparing:
         self._lab, self._view, self._current = lab, view, current
         self.pinned: Record | None = None
         hint = "Keep this run on the page and lay the next one over it"
-        self.pin_button = widgets.Button(description="Pin this run", icon="thumb-tack", tooltip=hint, disabled=True)
+        self.pin_button = widgets.Button(description="Pin", icon="thumb-tack", tooltip=hint, disabled=True)
         self._said = widgets.HTML()
         self.menu = widgets.SelectMultiple(
             options=[], rows=ROWS, layout=widgets.Layout(width="100%"), tooltip="Hold Ctrl to choose several"
@@ -145,7 +145,7 @@ class Comparing:
         self.pinned = None
         self._view().pin(None)
         self._view().say([])
-        self.pin_button.description = "Pin this run"
+        self.pin_button.description = "Pin"
         self.pin_button.disabled = self._current() is None
         self._say("")
 

@@ -259,7 +259,7 @@ def test_a_panel_moves_while_it_runs_then_pins_compares_and_stops_by_keyboard(ju
     page.screenshot(path=tmp_path / "step.png")
     assert not re.search("null|undefined|NaN", hovered(page, stage)), "hovering says values, with units"
 
-    panel.get_by_role("button", name="Pin this run").press("Enter")
+    panel.get_by_role("button", name="Pin").press("Enter")
     panel.get_by_text("Pinned: broken").wait_for(timeout=PATIENCE)
     panel.locator("select").first.select_option("fixed")
     run_by_keyboard(page, panel)
@@ -268,8 +268,11 @@ def test_a_panel_moves_while_it_runs_then_pins_compares_and_stops_by_keyboard(ju
     expect(words.filter(has_text="Do the ranks read the same data? Now: clear. Before: found.")).to_have_count(1)
     page.screenshot(path=tmp_path / "pinned.png")
 
+    batch = panel.locator("input[type=number]").nth(1)
+    batch.fill("1")  # more than a thousand steps: it still runs when it is stopped
+    batch.press("Enter")
     run.press("Enter")
-    panel.get_by_text(re.compile("ranks running")).wait_for(timeout=PATIENCE)
+    panel.locator(".lk-state", has_text=re.compile(r"running, step \d")).wait_for(timeout=PATIENCE)
     expect(stop).to_be_enabled()
     stage.press("Escape")
     panel.get_by_text(re.compile(r"stopped after")).wait_for(timeout=PATIENCE)

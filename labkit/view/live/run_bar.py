@@ -80,11 +80,11 @@ def _role(role: str, progress: Progress) -> str:
 def said_progress(progress: Progress, loss_by_rank: dict[int, float] | None = None) -> str:
     """How far a launch is: "step 14 of 60, 3.2 s so far, about 9 s left, loss 0.41"."""
     if not progress.running:
-        return "starting …"
+        return f"starting …, {progress.elapsed_s:.0f} s so far"
     parts = [progress.said, f"{progress.elapsed_s:.0f} s so far"]
     left = seconds_left(progress)
     if left is not None:
-        parts.append(f"about {left:.0f} s left")
+        parts.append(f"about {left:.0f} s left" if left >= 0.5 else "almost done")
     if loss_by_rank:
         mean = float(np.mean(list(loss_by_rank.values())))
         parts.append(f"loss {short(mean)}" if np.isfinite(mean) else "the loss is not a number")

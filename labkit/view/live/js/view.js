@@ -39,7 +39,7 @@ class View {
       button("◀", "one step back (left arrow)", () => this.step(-1)), this.slider, button("▶", "one step on (right arrow)", () => this.step(1)),
       button("◂ moment", "to the moment before at which something begins or ends (Shift and left arrow)", () => this.shift(-1)),
       button("moment ▸", "to the next moment at which something begins or ends (Shift and right arrow)", () => this.shift(1)),
-      button("+", "zoom in", () => this.zoom(0.5)), button("−", "zoom out", () => this.zoom(2)), button("whole run", "show the whole run (0)", () => this.whole()),
+      button("+", "zoom in", () => this.zoom(0.5)), button("−", "zoom out", () => this.zoom(2)), button("all", "show all of it (0)", () => this.whole()),
     ]);
     this.said = make("p", { className: "lk-said", "aria-live": "polite" });
     this.legend = make("ul", { className: "lk-legend", "aria-label": "what the patterns mean" });
@@ -112,6 +112,7 @@ class View {
     this.run = new Run(ranks, title);
     Object.assign(this, { running: true, follows: true, chosen: -1, moment: null, view: { from: 0, to: 1000 }, now: null });
     this.body.hidden = false;
+    this.tip.classList.remove("lk-seen");
     this.title.textContent = title;
     this.state.textContent = "starting …";
     this.said.textContent = "";
@@ -162,6 +163,7 @@ class View {
     this.body.hidden = false;
     if (side === "pinned") { this.pinned = run; if (!this.running) this.whole(); return; }
     this.run = run;
+    this.tip.classList.remove("lk-seen");
     Object.assign(this, { running: false, chosen: -1, moment: null });
     this.title.textContent = title;
     this.whole();
