@@ -289,7 +289,7 @@ def alone(address: str) -> str:
 
 
 def run_by_keyboard(page, panel) -> dict:
-    """Press Run by Enter and wait for its end; gives the most that was drawn while it ran, in coloured dots, and pictures."""
+    """Press Run by Enter and wait for its end; gives the most dots that were coloured meanwhile, and how many pictures."""
     run = panel.get_by_role("button", name="Run")
     page.evaluate(WATCHED, run.element_handle())
     run.press("Enter")
