@@ -31,6 +31,11 @@ def train_steps(log: RankLog) -> tuple[Step, ...]:
     return once(log, "train_steps", lambda: _train_steps(log.steps))
 
 
+def looked_at(steps: Iterable[Step]) -> list[Step]:
+    """The steps without those that the doctor only followed between two bursts: what these do not tell of may have been."""
+    return [step for step in steps if not step.counts.get("between_bursts")]
+
+
 def _train_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     if not any("train" in step.digests for step in steps):
         return steps
@@ -83,9 +88,10 @@ def lane_shares(log: RankLog) -> dict[str, float]:
 
 
 def _lane_shares(log: RankLog) -> dict[str, float]:
-    elapsed = sum(step.end_ns - step.start_ns for step in log.steps)
-    lanes = sorted({span.lane for step in log.steps for span in step.spans})
-    return {lane: sum(union_ns(s for s in step.spans if s.lane == lane) for step in log.steps) / elapsed for lane in lanes}
+    steps = looked_at(log.steps) or log.steps
+    elapsed = sum(step.end_ns - step.start_ns for step in steps)
+    lanes = sorted({span.lane for step in steps for span in step.spans})
+    return {lane: sum(union_ns(s for s in step.spans if s.lane == lane) for step in steps) / elapsed for lane in lanes}
 
 
 def comm_share(run: Run) -> float | None:

@@ -18,6 +18,9 @@ from .schema import Line, Seen, Step
 
 DIGEST, ID = np.dtype(np.uint64), np.dtype(np.int64)
 
+NOT_HASHED = 2**64 - 1
+"""In place of the hash of a sample that a step has by its id alone."""
+
 
 class Column:
     """Numbers of many steps behind one another; it grows while a file is read, or is given as it was kept."""
@@ -140,6 +143,7 @@ class Gathering:
         return self._seen(line) if isinstance(line, Seen) else line
 
     def _step(self, step: Step) -> Step:
+        fill_in(step)
         for name, values in step.digests.items():
             step.digests[name] = _of(self._of_steps, name)[0].add(values)  # pyright: ignore[reportArgumentType]
         for name in step.ids.keys() & step.digests.keys():
@@ -153,6 +157,12 @@ class Gathering:
     def steps(self, steps: Iterable[Step]) -> Steps:
         """All steps that were read."""
         return with_columns(steps, self._of_steps)
+
+
+def fill_in(step: Step) -> None:
+    """Give a step as many hashes as it has ids, where it has ids alone."""
+    for name in step.ids.keys() - step.digests.keys():
+        step.digests[name] = [NOT_HASHED] * len(step.ids[name])
 
 
 def with_columns(steps: Iterable[Step], columns: dict[str, tuple[Column, Column]]) -> Steps:

@@ -21,7 +21,7 @@ import xxhash
 
 from .bounds import MAX_LINES
 from .cache import cache_folder
-from .columns import DIGEST, ID, Column, Keys, with_columns
+from .columns import DIGEST, ID, Column, Keys, fill_in, with_columns
 from .rank_log import Take, rank_log
 from .schema import SCHEMA_VERSION, Line, RankLog, Seen, Step
 
@@ -182,6 +182,7 @@ class _Writing:
         """The line with empty lists in place of its samples."""
         self._of_line = {}
         if isinstance(line, Step):
+            fill_in(line)
             for name, values in line.digests.items():
                 self._of_line[_DIGESTS + name] = np.array(values, DIGEST)
                 line.digests[name] = []

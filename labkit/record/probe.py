@@ -1,17 +1,17 @@
 """The probe: what a program writes with, on its own rank.
 
-One line of JSON a step, written when the step ends, so that a SIGKILLed rank leaves every step that it finished.
+One line of JSON a step, written when the step ends, so that a SIGKILLed rank leaves every step that it finished;
+but `whole_step`, by which the doctor follows a long run, writes a few at once.
 The hot path is kept under 30 µs a step (tests/benchmarks measures it): no object is made for a span until the line is.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import operator
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,10 +19,11 @@ import msgspec
 import numpy as np
 
 from ..errors import UnknownName, UsageError
-from ..words import plural
 from .batches import as_ints, digest_rows, digest_tensors, samples_and_ids
 from .clocks import clock_id
+from .probe_checks import check_head, from_torchrun, one_each, plain
 from .schema import LANES, SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
+from .whole_steps import WholeSteps
 
 if TYPE_CHECKING:
     import torch
@@ -83,9 +84,9 @@ class Probe:
         self.step = -1
         self._head = Head(
             schema=SCHEMA_VERSION,
-            rank=_from_torchrun("RANK", 0) if rank is None else rank,
-            local_rank=_from_torchrun("LOCAL_RANK", 0) if local_rank is None else local_rank,
-            world_size=_from_torchrun("WORLD_SIZE", 1) if world_size is None else world_size,
+            rank=from_torchrun("RANK", 0) if rank is None else rank,
+            local_rank=from_torchrun("LOCAL_RANK", 0) if local_rank is None else local_rank,
+            world_size=from_torchrun("WORLD_SIZE", 1) if world_size is None else world_size,
             host=host,
             pid=os.getpid(),
             attempt=attempt,
@@ -95,7 +96,7 @@ class Probe:
             barrier_ns=_now() if barrier_ns is None else barrier_ns,
             clock=clock_id(),
         )
-        _check_head(self._head)
+        check_head(self._head)
         self._on_step = on_step
         self._encode = msgspec.json.Encoder().encode
         try:
@@ -107,6 +108,7 @@ class Probe:
             ) from error
         self._head_written = False
         self._held: list[bytes] | None = None
+        self._whole = WholeSteps()
         self._epoch = 0
         self._loader = 0
         self._loaders: dict[tuple[str, int], int] = {}
@@ -125,14 +127,14 @@ class Probe:
         """State facts about the program (dataset_size=…, batch_size=…). Before the first step."""
         if self._head_written:
             raise RuntimeError(f"declare({', '.join(facts)}) came after the first step; call it before")
-        self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **_plain("declare", facts)})
+        self._head = msgspec.structs.replace(self._head, facts={**self._head.facts, **plain("declare", facts)})
 
     def runs_on(self, **known: str | int) -> None:
         """State device, backend, threads, rank or world_size of `Head`, where known only now. Before the first step."""
         if self._head_written:
             raise RuntimeError("runs_on() came after the first step; call it before")
         self._head = msgspec.structs.replace(self._head, **known)
-        _check_head(self._head)
+        check_head(self._head)
 
     def resume_at(self, step: int) -> None:
         """Number the next step `step`: a run that goes on from a checkpoint counts on, so that a record shows what it
@@ -253,6 +255,24 @@ class Probe:
         """Add to a counter of this step (bytes, collectives)."""
         self._counts[name] = self._counts.get(name, 0) + operator.index(amount)  # of numpy too; refuses a fraction
 
+    def whole_step(
+        self,
+        epoch: int,
+        start_ns: int,
+        spans: list[tuple[str, str, int, int]],
+        scalars: dict[str, float | None],
+        counts: dict[str, int],
+        ids: dict[str, list[int]],
+    ) -> None:
+        """Write the step `self.step` at once, which ends now. A few are written together, unless that would take long: so a
+        rank that is killed may not leave its last `whole_steps.AT_ONCE` steps. None and 0 are left out, and no list."""
+        if self._whole.add((self.step, epoch, start_ns, _now(), spans, scalars, counts, ids)):
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        self._check_owner()
+        self._put(self._whole.taken())
+
     def counted(self, name: str) -> int:
         """What a counter of this step stands at."""
         return self._counts.get(name, 0)
@@ -283,7 +303,9 @@ class Probe:
         Raises:
             UsageError: there are not as many ids as samples.
         """
-        whole = None if ids is None else _one_each("samples", name, digests, list(ids))
+        whole = None if ids is None else one_each("samples", name, digests, list(ids))
+        if whole is not None and name in self._ids and name not in self._digests:
+            return self.add_ids(name, whole)
         before = [] if self._by_itself == name else self._digests.get(name, [])
         if not before:
             self._by_itself = ""
@@ -294,6 +316,14 @@ class Probe:
             self._ids.pop(name, None)  # ids of a part of the samples would be taken for those of all
         self._digests[name] = [*before, *digests] if before else digests
 
+    def add_ids(self, name: str, ids: Sequence[int]) -> None:
+        """Record samples by their ids alone, where steps before had their hashes: see `samples`. The step then has no hashes
+        under this name; a reader finds `columns.NOT_HASHED` in their place."""
+        known = self._ids.get(name, [])
+        if len(known) == len(self._digests.get(name, known)):
+            self._digests.pop(name, None)
+            self._ids[name] = [*known, *ids]
+
     def seen(
         self, name: str, epoch: int, batch: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None
     ) -> None:
@@ -302,7 +332,7 @@ class Probe:
 
     def add_seen(self, name: str, epoch: int, digests: list[int], ids: Sequence[int] | None = None) -> None:
         """Record samples that were read outside a step, whose hashes are known already: see `seen`."""
-        self._write(Seen(name, epoch, digests, [] if ids is None else _one_each("seen", name, digests, list(ids))))
+        self._write(Seen(name, epoch, digests, [] if ids is None else one_each("seen", name, digests, list(ids))))
 
     def digest(self, name: str, tensors: Iterable[torch.Tensor]) -> str:
         """Record one hash over the bytes of several tensors, in order, and return it."""
@@ -316,7 +346,7 @@ class Probe:
 
     def event(self, name: str, **fields: int | float | str | bool) -> None:
         """Record something that happened now; written at once. JSON has no NaN and no infinity: those become words."""
-        self._write(Event(name, self.step, _now(), _plain(f"event({name!r})", fields)))
+        self._write(Event(name, self.step, _now(), plain(f"event({name!r})", fields)))
 
     def close(self, finished: bool = True) -> None:
         """Write what is open and end the file; `finished=False` leaves it without its end mark. Again is harmless."""
@@ -324,6 +354,8 @@ class Probe:
             return
         if self._in_step:
             self.end_step()
+        if self._whole.waiting:
+            self._write_waiting()
         self.release()
         if finished:
             self._write(End(self.step + 1, _now()))
@@ -367,6 +399,8 @@ class Probe:
         self._put(self._encode(line) + b"\n")
 
     def _put(self, line: bytes) -> None:
+        if self._whole.waiting:
+            self._write_waiting()
         if self._held is not None:
             self._held.append(line)
             return
@@ -374,47 +408,3 @@ class Probe:
             self._head_written = True
             os.write(self._fd, self._encode(self._head) + b"\n")
         os.write(self._fd, line)
-
-
-def _one_each(call: str, name: str, digests: Sequence[int], ids: list[int]) -> list[int]:
-    """The ids, if each sample has one."""
-    if len(ids) != len(digests):
-        raise UsageError(
-            f"{call}({name!r}): {plural(len(digests), 'sample')} and {plural(len(ids), 'id')}; give one id a sample, in the "
-            "order of the samples, or leave the ids out"
-        )
-    return ids
-
-
-def _check_head(head: Head) -> None:
-    """Refuse a head that could be written and not be read."""
-    try:
-        msgspec.convert(msgspec.to_builtins(head), Head)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise UsageError(f"a probe cannot begin its file: {error}; give it plain numbers and text") from error
-
-
-def _plain(call: str, values: Mapping[str, Any]) -> dict[str, int | float | str | bool]:
-    """Values as JSON can hold them and the record can be read again: what cannot be is refused before it is written."""
-    plain = {}
-    for name, value in values.items():
-        if getattr(value, "ndim", None) == 0:  # a number of numpy or torch
-            value = value.item()
-        if not isinstance(value, (bool, int, float, str)):
-            raise UsageError(
-                f"{call}: {name} must be a number, true or false, or text; given {type(value).__name__}; "
-                "leave it out, or give its str()"
-            )
-        plain[name] = repr(value) if isinstance(value, float) and not math.isfinite(value) else value
-    return plain
-
-
-def _from_torchrun(name: str, default: int) -> int:
-    """What torchrun says of this process in a variable of its environment; `default` where it did not start it."""
-    said = os.environ.get(name, "")
-    try:
-        return int(said) if said else default
-    except ValueError:
-        raise UsageError(
-            f"{name} must be a whole number, as torchrun sets it; it is {said!r}; unset it, or give Probe {name.lower()}="
-        ) from None

@@ -97,7 +97,7 @@ class DDPWatch:
             registered=lambda name: probe.event("ddp_comm_hook", hook=name),
             kept=lambda: views and self._gradients_kept,
         )
-        self.seen = hook.seen
+        self.seen, self._hook = hook.seen, hook
         hooks = PassHooks(
             forward_begins=self._begin_forward,
             forward_ends=self._end_forward,
@@ -105,11 +105,27 @@ class DDPWatch:
             backward_computed=self._all_computed,
             backward_ends=self._end_backward,
         )
-        self._watches: list[Any] = [PassWatch(ddp, hooks)]
+        self._passes, self._views = PassWatch(ddp, hooks), views
+        self._watches: list[Any] = [self._passes]
         if optimizer is not None:
             self._watches.append(StepWatch(optimizer, probe, self._before_optimizer, self._after_optimizer))
         self._handles = self._register_gradient_hooks(ddp)
         self._declare(ddp)
+
+    def pause(self) -> None:
+        """Let passes and buckets through unseen until `resume`. *Called* between passes.
+
+        Where gradients live in the buckets nothing changes: the hook must know of each pass whether they did before it.
+        """
+        if not self._views and not self._closed:
+            self._passes.close()
+            self._hook.paused = True
+
+    def resume(self) -> None:
+        """Watch again."""
+        if self._hook.paused and not self._closed:
+            self._passes.attach()
+            self._hook.paused = False
 
     def close(self) -> None:
         """Stop watching passes and steps; the communication hook, which cannot be taken off, does no more than DDP would."""

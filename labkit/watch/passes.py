@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -62,10 +63,18 @@ class PassWatch:
     def __init__(self, module: nn.Module, hooks: PassHooks) -> None:
         self._hooks = hooks
         self._in_backward = False
-        self._handles = [
-            module.register_forward_pre_hook(_not_compiled(self._before_forward)),
-            module.register_forward_hook(_not_compiled(self._after_forward)),
-        ]
+        self._module = weakref.ref(module)
+        self._handles: list[Any] = []
+        self.attach()
+
+    def attach(self) -> None:
+        """Watch; again after `close`."""
+        module = self._module()
+        if module is not None and not self._handles:
+            self._handles += [
+                module.register_forward_pre_hook(_not_compiled(self._before_forward)),
+                module.register_forward_hook(_not_compiled(self._after_forward)),
+            ]
 
     def close(self) -> None:
         """Stop watching."""

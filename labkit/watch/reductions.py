@@ -60,6 +60,7 @@ class BucketHook:
         one_by_one: sum each gradient by itself, in an order that does not depend on how buckets are laid out.
 
     Attributes:
+        paused: whether buckets pass through without being told of.
         seen: "yes", or why buckets cannot be seen.
     """
 
@@ -78,6 +79,7 @@ class BucketHook:
         # holder that is would wait there for this very thread to end, which aborts the process
         self._ddp, self._one_by_one = weakref.ref(ddp), one_by_one
         self._own: Callable[[Any], torch.futures.Future] | None = None
+        self.paused = False
         self.seen = self._register(ddp)
 
     def _register(self, ddp: DistributedDataParallel) -> str:
@@ -111,6 +113,8 @@ class BucketHook:
         self._take_hook(None, named[kind.name])
 
     def _on_bucket(self, given: GradBucket) -> torch.futures.Future:
+        if self.paused and not self._one_by_one:
+            return self._reduce(given).then(_first_of)
         gradients = given.buffer()
         size = gradients.numel() * gradients.element_size()
         bucket = Bucket(given.index(), size, len(given.parameters()), _now())
@@ -146,6 +150,11 @@ class BucketHook:
         work = dist.all_reduce(gradients, group=ddp.process_group, async_op=True)
         assert work is not None  # asynchronous
         return work.get_future()
+
+
+def _first_of(done: torch.futures.Future) -> torch.Tensor:
+    value = done.value()
+    return value[0] if isinstance(value, (list, tuple)) else value
 
 
 def watch_reductions(ddp: DistributedDataParallel, probe: Probe, *, one_by_one: bool = False) -> BucketHook:

@@ -20,8 +20,8 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 SIZES = {"small": (256, 512, 64, 60), "large": (1024, 1280, 192, 12)}
 """(inputs, hidden units, samples of a batch, steps of a turn): some 3 ms and some 30 ms a step on one thread."""
 
-WARM = 20
-"""Steps before the first turn."""
+WARM = 80
+"""Steps before the first turn: more than the doctor looks at one by one."""
 
 
 def wait_for(turn: int, name: str, folder: Path) -> None:

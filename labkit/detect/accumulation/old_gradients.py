@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Step
+from ..runs import looked_at
 from ..verdict import Verdict, answering
 
 NAME = "old-gradients"
@@ -40,7 +41,9 @@ def detect(record: Record) -> Verdict:
     if updates < ENOUGH:
         return _answer("inconclusive", "too-few-updates-for-gradients", updates=updates)
     passes = sum(step.counts["backward_calls"] for step in steps)
-    onto = sum(step.counts.get("backward_onto_used", 0) for step in steps)
+    closely = looked_at(steps)
+    onto = sum(step.counts.get("backward_onto_used", 0) for step in closely)
+    looks = sum(step.counts.get("updates", 0) for step in closely)
     across = _too_large(run.ranks[0].steps)
     unused = sum(step.counts.get("backward_unused", 0) for step in steps)
     where = str(run.fact("loop_where", "")) or None
@@ -50,7 +53,7 @@ def detect(record: Record) -> Verdict:
         "onto_used_gradients": Quantity(onto, "of them"),
         "unused": Quantity(unused, "of them"),
     }
-    if onto >= ENOUGH - 1 and onto >= 0.9 * (updates - 1):
+    if onto >= ENOUGH - 1 and onto >= 0.9 * (looks - 1):
         return _answer("found", "gradients-never-cleared", evidence, where=where, updates=updates)
     if across:
         return _answer("found", "window-over-two-epochs", evidence, where=where, times=across)

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from ...record.schema import Run
+from ..runs import looked_at
 from .measures import Held, Made, made, names
 from .own_models import FEW, own_models
 
@@ -128,7 +129,7 @@ class Difference:
     @cached_property
     def reduced(self) -> bool:
         """Whether DDP reduced gradients in every update that was recorded, on every rank."""
-        updates = [step for log in self.run.ranks for step in log.steps if step.counts.get("updates")]
+        updates = [step for log in self.run.ranks for step in looked_at(log.steps) if step.counts.get("updates")]
         return bool(updates) and all(step.counts.get("reductions", 0) for step in updates)
 
     @cached_property

@@ -6,6 +6,7 @@ latent vectors and time steps are the same on every rank: as many ranks learn fr
 
 from __future__ import annotations
 
+from ...record.columns import NOT_HASHED
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
@@ -85,7 +86,7 @@ def _samples_alike(run: Run) -> bool | None:
     steps = [
         of_ranks
         for of_ranks in zip(*(log.steps for log in run.ranks), strict=False)
-        if all(step.digests.get("train") for step in of_ranks)
+        if all(step.digests.get("train") and step.digests["train"][0] != NOT_HASHED for step in of_ranks)
     ]
     if not steps:
         return None

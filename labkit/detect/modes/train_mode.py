@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...record.quantity import Quantity
 from ...record.schema import Record
+from ..runs import looked_at
 from ..verdict import Verdict, answering
 
 NAME = "train-mode"
@@ -34,7 +35,7 @@ def detect(record: Record) -> Verdict:
         return _answer("not_applicable", "modes-not-watched")
     if not any(event.name == "minds_mode" for event in log.events):
         return _answer("clear", "no-module-minds-its-mode")
-    updates = [step for step in log.steps if step.counts.get("updates")]
+    updates = [step for step in looked_at(log.steps) if step.counts.get("updates")]
     in_eval = [bool(step.counts.get("updates_in_eval_mode")) for step in updates]
     last = next((at for at, each in enumerate(reversed(in_eval)) if not each), len(in_eval))
     looks = [event.fields for log in run.ranks for event in log.events if event.name == "evaluated_over"]

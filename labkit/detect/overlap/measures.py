@@ -16,7 +16,7 @@ import numpy as np
 
 from ...record.once import once
 from ...record.schema import RankLog, Run, Span, Step
-from ..runs import steps_together
+from ..runs import looked_at, steps_together
 
 Interval = tuple[int, int]
 
@@ -150,8 +150,14 @@ def is_alone(step: Step) -> bool:
 
 
 def training_steps(run: Run) -> list[tuple[Step, ...]]:
-    """By step: that step on every rank; those that compute alone are left out."""
-    return once(run, "training_steps", lambda: [of_ranks for of_ranks in _steps(run) if not is_alone(of_ranks[0])])
+    """By step: that step on every rank; those that compute alone are left out, and those that were only followed."""
+    return once(
+        run,
+        "training_steps",
+        lambda: [
+            of_ranks for of_ranks in _steps(run) if not is_alone(of_ranks[0]) and len(looked_at(of_ranks)) == len(of_ranks)
+        ],
+    )
 
 
 def _steps(run: Run) -> Iterator[tuple[Step, ...]]:

@@ -10,6 +10,7 @@ import numpy as np
 from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ..explanations import nothing_to_reduce
+from ..runs import looked_at
 from ..verdict import Verdict, answering
 from .measures import ddp_fact, exposure, reductions
 
@@ -35,8 +36,9 @@ def detect(record: Record) -> Verdict:
     }
     if done.passes < 2:
         return _answer("not_applicable", "nothing-is-accumulated", evidence)
-    cleared = sum(step.counts.get("backward_cleared", 0) for step in run.ranks[0].steps)
-    if 2 * cleared > sum(step.counts.get("updates", 0) for step in run.ranks[0].steps):
+    steps = looked_at(run.ranks[0].steps)
+    cleared = sum(step.counts.get("backward_cleared", 0) for step in steps)
+    if 2 * cleared > sum(step.counts.get("updates", 0) for step in steps):
         return _answer("not_applicable", "passes-are-cleared-between", evidence)
     if done.reduced == 0:
         return _answer("clear", "no-micro-batch-reduces", evidence)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...record.columns import NOT_HASHED
 from ...record.schema import Run, Step
 from ...record.vocabulary import LOWEST_EXPONENT
 from ...theory.formats import NumberFormat
@@ -179,6 +180,7 @@ def repeated_batches(run: Run) -> Repeated:
         counts = before.counts
         if (
             not batch
+            or batch[0] == NOT_HASHED
             or batch != after.digests.get("train")
             or not {"loss_local"} <= before.scalars.keys() & after.scalars.keys()
         ):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ...record.quantity import Quantity
 from ...record.schema import Record, Step
+from ..runs import looked_at
 from ..verdict import Verdict, answering
 
 NAME = "mixed-precision-setup"
@@ -57,6 +58,7 @@ CALLS = (
 
 def _of_calls(steps: Sequence[Step], used: dict[str, str], evidence: dict[str, Quantity]) -> Verdict | None:
     """Where calls that belong elsewhere are made in most steps; None where none are."""
+    steps = looked_at(steps)
     updates = sum(step.counts.get("updates", 0) for step in steps)
     counted = {name: sum(step.counts.get(name, 0) for step in steps) for name, _, _ in CALLS}
     for name, told, reason in CALLS:

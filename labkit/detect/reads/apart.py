@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ...record.columns import Samples
+from ...record.columns import NOT_HASHED, Samples
 from .batches import distinct
 from .epoch_reads import Key
 
@@ -22,9 +23,20 @@ def told_apart_by(of_ranks: Sequence[Samples]) -> tuple[Key, bool]:
     """
     if not all(samples.with_ids for samples in of_ranks):
         return "digest", False
+    of_ranks = [_hashed(samples) for samples in of_ranks]
     if len(of_ranks) == 1 or _one_content_each(of_ranks):
         return "id", False
     return _of_contradictions(of_ranks)
+
+
+def _hashed(samples: Samples) -> Samples:
+    """Those of a rank's samples whose contents were looked at; all of them at once, and no steps."""
+    known = samples.digests != NOT_HASHED
+    return (
+        samples
+        if known.all()
+        else replace(samples, ids=np.compress(known, samples.ids), digests=np.compress(known, samples.digests))
+    )
 
 
 def _one_content_each(of_ranks: Sequence[Samples]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...record.columns import DIGEST, ID, Samples, samples_of
+from ...record.columns import DIGEST, ID, NOT_HASHED, Samples, samples_of
 from ...record.once import once
 from ...record.schema import RankLog, Run
 from .apart import told_apart_by
@@ -135,6 +135,7 @@ def _different_samples(run: Run, name: str) -> int:
     ranks = [_OfRank(samples, "digest") for samples in _samples(run, name)]
     for epoch in epochs(run, name):
         read = distinct(np.concatenate([rank.of_epoch(epoch).keys for rank in ranks]))
+        read = read[read != NOT_HASHED]
         known = read if not len(known) or np.array_equal(read, known) else distinct(np.concatenate([known, read]))
     return len(known)
 
@@ -184,6 +185,8 @@ def _every_epoch(run: Run, name: str) -> tuple[Epoch, ...]:
     found = []
     for epoch, loaders in itertools.groupby(sorted({one for rank in ranks for one in rank.passes}), lambda at: at[0]):
         whole = Reads(epoch, key, tuple(rank.of_epoch(epoch) for rank in ranks), ends.whole(epoch, ranks), **known)
+        if key == "digest" and any((of_rank.keys == NOT_HASHED).any() for of_rank in whole.batches):
+            continue  # by ids alone, and these do not tell
         numbers = [loader for _, loader in loaders]
         parts = [whole]
         if len(numbers) > 1:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...record.columns import as_array
+from ...record.columns import NOT_HASHED, as_array
 from ...record.quantity import Quantity
 from ...record.schema import Origin, RankLog, Record
 from ..verdict import Verdict, answering
@@ -88,6 +88,6 @@ def _by_index(log: RankLog, name: str) -> dict[int, int]:
             return {}
         both = zip(as_array(ids, np.dtype(np.int64)).tolist(), as_array(digests, np.dtype(np.uint64)).tolist(), strict=True)
         for index, content in both:
-            if found.setdefault(index, content) != content:
+            if content != NOT_HASHED and found.setdefault(index, content) != content:
                 change.add(index)
     return {index: content for index, content in found.items() if index not in change}

@@ -38,7 +38,7 @@ def detect(record: Record) -> Verdict:
     if not all(of_ranks):
         return _answer("not_applicable", "no-losses-looked-at")
     apart = any(fit(look).what == OWN_RANK for look in looks(run))
-    updates = [[window] for window in of_ranks[0]] if apart else [list(row) for row in zip(*of_ranks, strict=False)]
+    updates = [[window] for window in of_ranks[0]] if apart else _together(of_ranks)
     weighed = [(row, _misplaced(row)) for row in updates if sum(len(window.parts) for window in row) > 1]
     known = [(row, found) for row, found in weighed if found is not None]
     if not weighed:
@@ -48,6 +48,12 @@ def detect(record: Record) -> Verdict:
     if len(known) < ENOUGH:
         return _answer("inconclusive", "too-few-windows", updates=len(known))
     return _of_shares(run, known)
+
+
+def _together(of_ranks: Sequence[Sequence[Window]]) -> list[list[Window]]:
+    """Update by update, the windows of all ranks: those that every rank looked at."""
+    by_step = [{window.step: window for window in windows} for windows in of_ranks]
+    return [[of_rank[step] for of_rank in by_step] for step in by_step[0] if all(step in of_rank for of_rank in by_step)]
 
 
 def _of_shares(run: Run, known: list[tuple[list[Window], float]]) -> Verdict:

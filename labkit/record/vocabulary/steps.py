@@ -14,6 +14,11 @@ _PASSES = {
     "forwards": Term(COUNT, "passes", "forward passes of a watched module that were to have gradients"),
     "backwards": Term(COUNT, "passes", "backward passes of a watched DDP module"),
     "backward_calls": Term(COUNT, "calls", "of backward by the script"),
+    "between_bursts": Term(
+        COUNT,
+        "steps",
+        "1 in a step that was only followed: reads, calls of backward, updates, rates and collectives were noted",
+    ),
     "backward_onto_used": Term(COUNT, "updates", "updates on top of gradients that the update before had used"),
     "backward_onto_last_epoch": Term(COUNT, "passes", "backward passes that add to gradients left of the epoch before"),
     "backward_cleared": Term(COUNT, "passes", "other backward passes whose gradients were cleared before any update"),

@@ -12,6 +12,7 @@ from . import ends
 from .checkpoints import Checkpoints
 from .collectives import Collectives, last_calls
 from .effects import Effects
+from .following import FollowedSteps
 from .gathers import Gathers
 from .idle import Idle
 from .inputs import Inputs
@@ -25,12 +26,12 @@ from .patches import Patches, count_paths_from_here
 from .precision import Precision
 from .replicas import Replicas
 from .samplers import Samplers
-from .schedules import Schedules
+from .schedules import Schedules, rate_of
 from .shadow import Shadow
 from .sharding import Sharding
 from .shares import share_of_data
 from .starts import Starts
-from .steps import Batch, Steps
+from .steps import Batch
 from .warned import Warned
 from .weighting import Weighting
 from .workers import Workers
@@ -54,8 +55,8 @@ class Attached:
         self.probe = probe
         probe.hold()
         count_paths_from_here()
-        self.steps = Steps(probe, steps)
         self.patches = Patches()
+        self.steps = FollowedSteps(probe, steps, sampling=self.patches.sampling)
         self.loaders, self.samplers = Loaders(self.steps), Samplers(probe)
         self.loaders.begins = self.patches.noting(self.samplers.begins)
         self.replicas = Replicas(probe)
@@ -123,10 +124,71 @@ class Attached:
             Warned(),
         ):
             watcher.attach(self.patches)
+        self._caught_up: dict[int, int] = {}
+        self._sample_in_bursts()
+
+    def _sample_in_bursts(self) -> None:
+        """Have what is looked at closely be looked at in bursts: see `sampling`."""
+        steps, sampling = self.steps, self.patches.sampling
+        steps.busy = lambda: self.checkpoints.evaluations.is_waiting or self.replicas.is_due
+        steps.loads = lambda: self.checkpoints.loads.seen.generation
+        steps.noted = self._followed()
+        steps.calls = lambda: self.schedules.calls
+        self.collectives.opens = steps.open_step
+        self.replicas.updates = lambda: steps.updates
+        self.checkpoints.saves.before = self._catch_up
+        self.replicas.wants_a_look = steps.want_a_burst
+        self.passes.only_in_bursts(self.patches)
+        self.optimizers.follow(self.patches)
+        sampling.begins.append(self._burst_begins)
+        sampling.ends.append(self._burst_ends)
+
+    def _followed(self) -> Callable[[Any], float | None]:
+        """What is called with each update between bursts."""
+        evaluations, rate = self.checkpoints.evaluations.updated, rate_of
+
+        def followed(optimizer: Any) -> float | None:
+            evaluations(optimizer)
+            return rate(optimizer)
+
+        return followed
+
+    def _catch_up(self) -> None:
+        """Tell who counts updates of those that were made between bursts."""
+        steps = self.steps
+        for key, (optimizer, updates) in list(steps.by_optimizer.items()):
+            self.schedules.skipped(optimizer, updates - self._caught_up.get(key, 0))
+            self.checkpoints.skipped(optimizer, updates - self._caught_up.get(key, 0), steps.updates)
+            self._caught_up[key] = updates
+
+    def _burst_begins(self) -> None:
+        """Go on as if what was made meanwhile had been looked at."""
+        steps = self.steps
+        followed = list(steps.by_optimizer.values())
+        made = sum(updates for _, updates in followed)
+        self._catch_up()
+        self._caught_up.clear()
+        self.replicas.resumed(steps.updates, made)
+        self.passes.resumed(made, steps.since_update)
+        self.precision.resumed()
+        self.sharding.skipped(made)
+        for optimizer, updates in followed:
+            self.effects.skipped(optimizer, updates)
+            self.shadow.skipped(optimizer, updates)
+        for watch in self.wrappers.watches:
+            watch.resume()
+
+    def _burst_ends(self) -> None:
+        self.works.let_go()
+        self.gathers.let_go()
+        self.replicas.paused()
+        for watch in self.wrappers.watches:
+            watch.pause()
 
     def _collective_begun(self, *what: Any) -> None:
-        self.works.begun(*what)
-        self.gathers.begun(*what)
+        if self.patches.sampling.in_burst:
+            self.works.begun(*what)
+            self.gathers.begun(*what)
 
     def _declare(self, first: Batch | None) -> None:
         """State what is known of the script when its first update is made."""
@@ -174,7 +236,7 @@ class Attached:
             self.patches.noting(note)()
 
     def _updated(self, optimizer: Any, update: int) -> None:
-        self.precision.updating(optimizer)
+        self.precision.updating(optimizer, update)
         self.schedules.updated(optimizer)
         self.passes.updated(optimizer)
         self.parameters.stepped(optimizer)
@@ -191,6 +253,7 @@ class Attached:
 
     def abandon(self) -> None:
         """Put back what was replaced, and write nothing: for a process that was forked off a watched one."""
+        self.patches.sampling.begin()
         self.optimizers.detach()
         self.shadow.detach()
         self.works.detach()
@@ -206,6 +269,7 @@ class Attached:
         Args:
             finished: whether the script came to its end, or to the end that was asked for.
         """
+        self.patches.noting(self.steps.look_closely)()
         self.abandon()
         for fault in self.patches.faults:
             print("labkit doctor:", fault, file=sys.stderr)

@@ -45,6 +45,12 @@ class Checkpoints:
         self.evaluations.updated(optimizer)
         self.averages.updated(update)
 
+    def skipped(self, optimizer: Any, updates: int, update: int) -> None:
+        """An optimizer made updates that were not looked at, which were so many of all in the end."""
+        self._updates = update
+        for _ in range(updates):
+            self.saves.updated(optimizer)
+
     def evaluated(self, module: Any) -> None:
         """A module that no other called is called without gradients."""
         self.evaluations.evaluated(module)

@@ -98,6 +98,8 @@ class Collectives:
         self._inside = False
         self.begun: Callable[..., None] = lambda *_: None
         """Called with what a collective gives back, its name, what it was given, and where it was called."""
+        self.opens: Callable[[], None] = lambda: None
+        """Called as one begins: it is to be counted in a step."""
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -150,6 +152,7 @@ class Collectives:
         return around
 
     def _begin(self, call: Call, where: str) -> None:
+        self.opens()
         self.number += 1
         self._calls.append(f"{self.number}\t{call.name}\t{where}\tin it\t{call.said}")
         self._write()

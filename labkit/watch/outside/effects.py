@@ -85,6 +85,12 @@ class Effects:
             return
         self._probe.event("not_updated", backwards=self._backwards, weights_move=not _equal(now, self._first))
 
+    def skipped(self, optimizer: Any, updates: int) -> None:
+        """An optimizer made updates that were not looked at."""
+        seen = self._of.get(optimizer)
+        if seen is not None:
+            seen.steps += updates
+
     def _before(self, optimizer: Any) -> None:
         seen = self._of.get(optimizer)
         if seen is None:

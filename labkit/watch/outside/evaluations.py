@@ -20,6 +20,9 @@ from .values import ELEMENTS, is_plain, values
 KEPT = 512
 """Updates whose values are kept."""
 
+NEIGHBOURS = 32
+"""Of these values, so many each lie side by side."""
+
 IDLE = 16
 """Updates of others after which a parameter is taken for one that is trained no more."""
 
@@ -47,6 +50,8 @@ class Evaluations:
         self._exchanged = 0
         self._handles: list[Any] = []
         self.count, self._told = 0, 0
+        self._place = 0
+        self._view: Any = None
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -61,6 +66,11 @@ class Evaluations:
             handle.remove()
         self._handles.clear()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an evaluation is to be compared with the update that follows it."""
+        return self._seen is not None
+
     def updated(self, optimizer: Any) -> None:
         """An optimizer made a step: keep some of the weights that it leaves."""
         witness = self._witness() if self._witness is not None else None
@@ -70,13 +80,15 @@ class Evaluations:
                 return
             self._witness = weakref.ref(witness)
             self._changes.clear()
+            self._place = 0
             self._trail.clear()
         self._idle += 1
         if not self._is_of(witness, optimizer):
             return
         self._idle = 0
-        flat = witness.detach().reshape(-1)
-        self._trail.append(flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].clone())
+        if self._place != witness.data_ptr():
+            self._place, self._view = witness.data_ptr(), _few(witness)
+        self._trail.append(self._view.copy() if isinstance(self._view, np.ndarray) else self._view.clone())
         self._exchanged = self._collectives()
 
     def _is_of(self, witness: Any, optimizer: Any) -> bool:
@@ -93,10 +105,10 @@ class Evaluations:
         if witness is None or not self._trail or self._seen is not None or self._told >= TOLD:
             return
         if any(witness is parameter for parameter in module.parameters()):
-            self._seen, self._where = values(witness), called_from(3)
-            last = self._trail[-1].double().cpu().numpy()
-            changed = self._seen is not None and not np.array_equal(self._seen, last)
-            self._averaged = changed and self._seen is not None and self._is_average(witness, self._seen)
+            self._seen, self._where = _values(witness), called_from(3)
+            changed = self._seen is not None and not np.array_equal(self._seen, _as_array(self._trail[-1]))
+            taken = values(witness) if changed else None
+            self._averaged = taken is not None and self._is_average(witness, taken)
 
     def _before(self, optimizer: Any) -> None:
         """An optimizer begins a step: the first one after an evaluation is told of."""
@@ -106,10 +118,10 @@ class Evaluations:
         if witness is None or not self._is_of(witness, optimizer):
             return
         seen, self._seen = self._seen, None
-        now = values(witness)
+        now = _values(witness)
         if now is None or len(now) != len(seen):
             return
-        trail = [one.double().cpu().numpy() for one in self._trail]
+        trail = [_as_array(one) for one in self._trail]
         last = trail[-1]
         away = float(np.linalg.norm(seen - last))
         older = [float(np.linalg.norm(seen - one)) for one in trail[:-1]]
@@ -125,6 +137,30 @@ class Evaluations:
             average=self._averaged,
             exchanged=self._collectives() > self._exchanged,
         )
+
+
+def _as_array(few: Any) -> np.ndarray:
+    if isinstance(few, np.ndarray):
+        return few.astype(np.float64).reshape(-1)
+    return few.double().reshape(-1).cpu().numpy()
+
+
+def _few(tensor: Any) -> Any:
+    """Some values, as a view [stretches, neighbours]: what lies side by side is read at once, and what is spread is not.
+    An array where numpy can see the memory, which copies it in less time."""
+    flat = tensor.detach().reshape(-1)
+    each = min(NEIGHBOURS, flat.numel())
+    count = max(1, min(ELEMENTS // NEIGHBOURS, flat.numel() // each))
+    few = flat[: flat.numel() // count * count].view(count, -1)[:, :each]
+    try:
+        return few.numpy()
+    except (TypeError, RuntimeError):  # bfloat16, or on another device
+        return few
+
+
+def _values(tensor: Any) -> np.ndarray | None:
+    """The same values as float64; None where they cannot be read."""
+    return _as_array(_few(tensor)) if is_plain(tensor) else None
 
 
 def _witness(optimizer: Any) -> Any:

@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from .following import FollowedSteps
 from .patches import Patches, called_from
-from .steps import Pass, Steps
-from .streams import Streams, all_of
+from .read_passes import Pass
+from .streams import Streams, all_of, knows_ranks
 
 _now = time.monotonic_ns
 
@@ -18,7 +19,7 @@ _now = time.monotonic_ns
 class Loaders:
     """Every DataLoader of the process, seen as it is iterated."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: FollowedSteps) -> None:
         self._steps = steps
         self._streams = Streams()
         self.where: dict[int, str] = {}
@@ -101,6 +102,7 @@ class Loaders:
             batches=_length(loader),
             whole=_length(loader.dataset),
             all_of=all_of(loader),
+            reread=stream.passes > 1 and (not _several_ranks() or knows_ranks(loader)),
             dropped=lambda: alive() is None,
         )
         stream.is_free = lambda: begun.ended or alive() is None
@@ -108,9 +110,19 @@ class Loaders:
 
     def _given(self, iterator: Any, data: Any, start: int, end: int) -> None:
         index = iterator._labkit_asked.popleft() if iterator._labkit_asked else None
+        of, worker = iterator._labkit_pass, iterator.__dict__.get("_labkit_worker")
         # workers that may overtake each other give batches in another order than they were asked for
         ids = _ids(iterator, index) if getattr(iterator, "_in_order", True) else None
-        self._steps.fetched(iterator._labkit_pass, data, ids, start, end, iterator.__dict__.get("_labkit_worker"))
+        if self._steps.is_followed(of):
+            self._steps.followed_batch(of, data, ids, start, end, worker)
+        else:
+            self._steps.fetched(of, data, ids, start, end, worker)
+
+
+def _several_ranks() -> bool:
+    import torch.distributed as dist
+
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def _length(of: Any) -> int:
@@ -127,6 +139,8 @@ def _ids(iterator: Any, index: Any) -> list[int] | None:
 
     dataset = iterator._dataset
     places = list(index) if isinstance(index, (list, tuple)) else [index]
+    if not isinstance(dataset, Subset) and set(map(type, places)) == {int}:
+        return places
     try:
         while isinstance(dataset, Subset):
             places = [dataset.indices[place] for place in places]

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Any
 
-from .patches import Patches
-from .steps import Steps
+from .following import FollowedSteps
+from .patches import Patches, is_own
 
 _now = time.monotonic_ns
 
@@ -15,7 +15,7 @@ _now = time.monotonic_ns
 class Optimizers:
     """Steps of optimizers, wherever they are made."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: FollowedSteps) -> None:
         self._steps = steps
         self._handles: list[Any] = []
         self._open: list[tuple[Any, int]] = []
@@ -48,6 +48,27 @@ class Optimizers:
             self._steps.end_if_enough()
 
         self._handles += [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+
+    def follow(self, patches: Patches) -> None:
+        """Call all hooks of labkit's in bursts alone, and one that follows between them."""
+        from torch.optim.optimizer import (
+            _global_optimizer_post_hooks,
+            _global_optimizer_pre_hooks,
+            register_optimizer_step_post_hook,
+        )
+
+        sampling, note = patches.sampling, patches.noting(self._steps.followed_update)
+        for hooks in (_global_optimizer_pre_hooks, _global_optimizer_post_hooks):
+            for key, hook in list(hooks.items()):
+                if is_own(hook.__code__.co_filename):
+                    sampling.hook_only_in_bursts(hooks, key)
+
+        def after(optimizer, args, kwargs):
+            if not sampling.in_burst:
+                note(optimizer)
+                self._steps.end_if_enough()
+
+        self._handles.append(register_optimizer_step_post_hook(after))
 
     def detach(self) -> None:
         """Watch no more."""

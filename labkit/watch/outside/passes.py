@@ -6,13 +6,14 @@ costs some tens of nanoseconds.
 
 from __future__ import annotations
 
+import functools
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .following import FollowedSteps, loss_of
 from .patches import Patches, called_from, is_unreal
-from .steps import Steps
 
 _now = time.monotonic_ns
 
@@ -30,7 +31,7 @@ class Passes:
         before_forward: called with module, arguments and whether it learns, as a forward pass begins.
     """
 
-    def __init__(self, steps: Steps, met: Callable[[Any], None]) -> None:
+    def __init__(self, steps: FollowedSteps, met: Callable[[Any], None]) -> None:
         self._steps, self._met = steps, met
         self._inside = False
         self.phase = ""
@@ -108,6 +109,45 @@ class Passes:
         patches.wrap(torch.Tensor, "backward", around)
         patches.wrap(torch.autograd, "backward", around)
 
+    def only_in_bursts(self, patches: Patches) -> None:
+        """Let modules and calls of backward alone between bursts. *Called* once all watchers are attached."""
+        import torch
+        from torch import nn
+
+        sampling, steps = patches.sampling, self._steps
+        compiling, note = torch.compiler.is_compiling, patches.noting(steps.followed_backward)
+        plain, inside = patches.original(torch.autograd, "backward"), False
+
+        @functools.wraps(plain)
+        def backward(*args, **kwargs):
+            nonlocal inside
+            if inside or compiling():
+                return plain(*args, **kwargs)
+            inside, start = True, _now()
+            try:
+                given = plain(*args, **kwargs)
+            finally:
+                inside = False
+            note(start, loss_of(args[0] if args else kwargs.get("tensors")))
+            return given
+
+        def train(original):
+            def train(module, mode=True):
+                if not mode and not sampling.in_burst:
+                    look()
+                return original(module, mode)
+
+            return train
+
+        look = patches.noting(steps.look_closely)
+        patches.wrap(nn.Module, "train", train)
+        sampling.only_in_bursts(nn.Module, "__call__", patches.original(nn.Module, "__call__"))
+        sampling.only_in_bursts(torch.Tensor, "backward", patches.original(torch.Tensor, "backward"))
+        sampling.only_in_bursts(torch.autograd, "backward", backward)
+        for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
+            for name in ("clip_grad_norm_", "clip_grad_value_"):
+                sampling.only_in_bursts(owner, name, patches.original(owner, name))
+
     def _look_at_gradients(self) -> None:
         """A backward pass begins: what is in the gradients that it adds to, by one parameter that the last update used."""
         witness = self._witness() if self._witness is not None else None
@@ -142,6 +182,13 @@ class Passes:
             self._steps.backward_onto(used=True)
         self._used, self._onto_used = True, False
 
+    def resumed(self, updates: int, since_update: int) -> None:
+        """A burst begins, after so many updates that were not looked at, and passes since the last of them."""
+        if not updates and not since_update:
+            return
+        self._used, self._onto_used = updates > 0 and not since_update, False
+        self._since_update = since_update
+
     def _choose_witness(self, optimizer: Any) -> None:
         self._holders.clear()
         for group in optimizer.param_groups:
@@ -159,13 +206,9 @@ class Passes:
         return self._holders[optimizer]
 
     def _backward(self, of: Any, start: int, end: int) -> None:
-        import torch
-
         self._since_update += not self._steps.in_update
-        loss = None
-        if isinstance(of, torch.Tensor) and of.numel() == 1 and of.device.type == "cpu":
-            loss = float(of.detach())
-        self._steps.backward(start, end, loss)
+        self._steps.backward_in_update = self._steps.backward_in_update or self._steps.in_update
+        self._steps.backward(start, end, loss_of(of))
 
 
 def _kind(module: Any, grad: bool) -> bool | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...record.where import short_path
+from .sampling import Sampling
 
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
@@ -24,6 +25,11 @@ class Patches:
         self._kept: list[tuple[Any, str, Any, bool]] = []
         self.faults: list[str] = []
         self._finders: list[_Later] = []
+        self.sampling = Sampling()
+
+    def original(self, owner: Any, name: str) -> Any:
+        """What `owner.name` was before anything replaced it."""
+        return next((kept for of, called, kept, _ in self._kept if of is owner and called == name), vars(owner).get(name))
 
     def wrap(self, owner: Any, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Replace `owner.name` by `around(what it was)`. Nothing happens where the library has no such name.

@@ -34,14 +34,15 @@ class Precision:
         import torch
         from torch.amp import autocast_mode, grad_scaler
 
-        scaler = grad_scaler.GradScaler
+        scaler, sampling = grad_scaler.GradScaler, patches.sampling
         entered = patches.noting(self._entered)
         scaled, asked, clipped = (patches.noting(note) for note in (self._scaled, self._asked, self._clipped))
 
         def enter(original):
             def __enter__(context):
                 given = original(context)
-                entered(context)
+                if sampling.in_burst:
+                    entered(context)
                 return given
 
             return __enter__
@@ -62,7 +63,7 @@ class Precision:
 
         def clip(original):
             def clip(parameters, *args, **kwargs):
-                if torch.compiler.is_compiling():
+                if torch.compiler.is_compiling() or not sampling.in_burst:
                     return original(parameters, *args, **kwargs)
                 kept = list(parameters) if not isinstance(parameters, torch.Tensor) else parameters
                 clipped(kept)
@@ -150,11 +151,15 @@ class Precision:
         state = scaler._per_optimizer_states.get(id(optimizer))
         return (state is None or state["stage"].name == "READY") and not hasattr(optimizer, "grad_scale")
 
-    def updating(self, optimizer: Any) -> None:
+    def resumed(self) -> None:
+        """A burst begins: what was scaled before it is over."""
+        self._scaled_since = False
+
+    def updating(self, optimizer: Any, update: int) -> None:
         """An optimizer makes a step: is autocast still open, and are its weights cast?"""
         import torch
 
-        looked = is_looked_at(self._probe.step + 1) or optimizer not in self._known
+        looked = is_looked_at(update) or optimizer not in self._known
         if looked:
             self._known.add(optimizer)
             self._held |= {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}

@@ -46,6 +46,8 @@ class Pass:
     first_read: int = 0
     """Batches that were read before a model was called first."""
     dropped: Callable[[], bool] = lambda: False
+    reread: bool = False
+    """Whether an index says on every rank which sample it is, and earlier passes of this run read them all."""
 
 
 @dataclass(eq=False)

@@ -43,6 +43,25 @@ class Replicas:
         self._optimizers: list[weakref.ref[Any]] = []
         self._update, self._due, self._extra = 0, False, 0
         self._largest, self._carried, self._between = 0, 0, False
+        self._carried_since: int | None = None
+        self.updates: Callable[[], int] = lambda: 0
+        """How many were made, between bursts."""
+        self.wants_a_look: Callable[[], None] = lambda: None
+        """Called where weights are to be looked at as the next forward pass begins."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether they are."""
+        return self._due
+
+    def paused(self) -> None:
+        """Bursts end: no forward pass is seen, and what is exchanged from one update to the next counts."""
+        self._between, self._carried_since = True, -1
+
+    def resumed(self, update: int, made: int) -> None:
+        """A burst begins, after updates that were not looked at."""
+        self._between, self._carried_since = made > 0, None
+        self._update = update if made else self._update
 
     def met(self, module: Any) -> None:
         """A module that no other called begins a pass of training."""
@@ -89,10 +108,13 @@ class Replicas:
         """The script exchanged so many elements with other ranks: if a whole model was since the update, look at it."""
         if not self._between or self._due or self._extra >= MOST_EXTRA:
             return
+        if self._carried_since is not None and self._carried_since != self.updates():
+            self._carried, self._carried_since = 0, self.updates()
         self._carried += elements
         if self._carried >= self._largest > 0:
             self._due = True
             self._extra += 1
+            self.wants_a_look()
 
     def look(self) -> None:
         """Look at the weights, if it is time. *Called* as a forward pass begins, and as process groups are torn down."""

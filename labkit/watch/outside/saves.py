@@ -40,6 +40,8 @@ class Saves:
         self._stepped: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._updates = 0
         self._open: dict[int, dict[str, Any]] = {}
+        self.before: Callable[[], None] = lambda: None
+        """Called before the number of updates is asked for: between bursts it is told now and then."""
         self._pid = os.getpid()
         self.files = Files(self._moved)
         self.made: list[tuple[frozenset[Any], int, int]] = []
@@ -79,6 +81,7 @@ class Saves:
         """Note on each thread how many updates there were as it was started: what it is given is of that moment."""
 
         def start(thread, *args, **kwargs):
+            self.before()
             thread._labkit_updates = self._updates
             return original(thread, *args, **kwargs)
 
@@ -92,6 +95,7 @@ class Saves:
     def _begin(self, key: int, obj: Any, f: Any, where: str) -> None:
         if _is_library(obj):
             return
+        self.before()
         states, path = states_of(obj), path_of(f)
         thread = threading.current_thread()
         aside = thread is not threading.main_thread()
@@ -133,6 +137,7 @@ class Saves:
             if fields["path"]:
                 self.files.saved(fields["path"], fields["content"], fields["optimizer"])
         written = {name: value for name, value in fields.items() if not name.startswith("_")}
+        self.before()
         meanwhile = self._updates - fields["updates"]
         self._probe.event("torch_save", **written, meanwhile=meanwhile, seconds=seconds, finished=finished)
 

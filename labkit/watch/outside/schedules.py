@@ -19,6 +19,7 @@ class _Schedule:
 
     kind: str
     where: str
+    stepped_at: str = ""
     length: int = 0
     calls: int = 0
     before_update: int = 0
@@ -34,7 +35,7 @@ class Schedules:
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
-        self._calls, self._updates = 0, 0
+        self.calls, self._updates = 0, 0
         self._inside = False
         self._known: weakref.WeakKeyDictionary[Any, _Schedule] = weakref.WeakKeyDictionary()
         self._every: list[_Schedule] = []
@@ -46,7 +47,7 @@ class Schedules:
         """Watch from now on."""
         from torch.optim import lr_scheduler
 
-        watch = self
+        watch, sampling = self, patches.sampling
         note, made = patches.noting(self._stepped), patches.noting(self._made)
 
         def around(original):
@@ -54,7 +55,8 @@ class Schedules:
                 # the first one is made by the scheduler itself, and one of a chain by the chain
                 if watch._inside or getattr(scheduler, "_is_initial", False):
                     return original(scheduler, *args, **kwargs)
-                note(scheduler, args[0] if args else next(iter(kwargs.values()), None), called_from())
+                given = args[0] if args else next(iter(kwargs.values()), None)
+                note(scheduler, given, called_from() if sampling.in_burst else "")
                 watch._inside = True
                 try:
                     return original(scheduler, *args, **kwargs)
@@ -94,20 +96,21 @@ class Schedules:
                 self._known[part].within = True
 
     def _stepped(self, scheduler: Any, given: Any, where: str) -> None:
-        self._calls += 1
+        self.calls += 1
         self.where = self.where or where
-        if self._calls == 1:
+        if self.calls == 1:
             self._probe.event("scheduler", where=where, updates_before=self._updates)
         known = self._known.get(scheduler)
         if known is None:
             return
         known.calls += 1
+        known.stepped_at = where or known.stepped_at
         known.given = known.given or given is not None
         known.before_update += not known.updates
         if not known.updates and known.calls & (known.calls - 1) == 0:
             self._look_past(scheduler, known)
         if known.kind == "ReduceLROnPlateau" and given is not None:
-            self._probe.event("plateau", metric=float(given), where=where)
+            self._probe.event("plateau", metric=float(given), where=where or known.stepped_at)
 
     def _look_past(self, scheduler: Any, known: _Schedule) -> None:
         """The scheduler's optimizer made no update so far. Does another one that has the same parameters, and no group of
@@ -125,17 +128,21 @@ class Schedules:
 
     def updated(self, optimizer: Any) -> None:
         """An optimizer made a step: write which learning rate it used, and what the schedulers did since the last."""
-        self._updates += 1
+        self.skipped(optimizer, 1)
         self._updating.add(optimizer)
-        for known in self._of_optimizer.get(optimizer, ()):
-            known.updates += 1
         if not self._probe.in_step:
             return
-        rates = [float(group["lr"]) for group in optimizer.param_groups if group.get("lr") is not None]
-        if rates:
-            self._probe.scalar("lr_used", max(rates, key=abs))
-        if self._calls:
-            self._probe.scalar("scheduler_steps", self._calls)
+        rate = rate_of(optimizer)
+        if rate is not None:
+            self._probe.scalar("lr_used", rate)
+        if self.calls:
+            self._probe.scalar("scheduler_steps", self.calls)
+
+    def skipped(self, optimizer: Any, updates: int) -> None:
+        """An optimizer made so many updates."""
+        self._updates += updates
+        for known in self._of_optimizer.get(optimizer, ()):
+            known.updates += updates
 
     def close(self, cut: bool) -> None:
         """The run is over: write what became of each scheduler.
@@ -162,6 +169,15 @@ class Schedules:
                 updates=known.updates,
                 cut=cut,
             )
+
+
+def rate_of(optimizer: Any) -> float | None:
+    """The learning rate of an optimizer's group that has the largest; None without one."""
+    groups = optimizer.param_groups
+    if len(groups) == 1 and type(rate := groups[0].get("lr")) is float:
+        return rate
+    rates = [float(group["lr"]) for group in groups if group.get("lr") is not None]
+    return max(rates, key=abs) if rates else None
 
 
 def _length(scheduler: Any) -> int:

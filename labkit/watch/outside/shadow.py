@@ -129,6 +129,8 @@ class Shadow:
 
         def clip(original):
             def clip(parameters, *args, **kwargs):
+                if not sampling.in_burst:
+                    return original(parameters, *args, **kwargs)
                 kept = parameters if isinstance(parameters, torch.Tensor) else list(parameters)
                 clips(kept)
                 return original(kept, *args, **kwargs)
@@ -142,6 +144,7 @@ class Shadow:
 
             return unscale_
 
+        sampling = patches.sampling
         patches.wrap(Optimizer, "__init__", optimizers)
         self._attach_backward(patches, torch, begins)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
@@ -182,6 +185,12 @@ class Shadow:
         self._looks.clear()
 
     # What happens
+
+    def skipped(self, optimizer: Any, updates: int) -> None:
+        """An optimizer made updates that were not looked at; the next one is its own."""
+        done = self._updates[optimizer] = self._updates.get(optimizer, 0) + updates
+        if is_looked_at(done + 1):
+            self._begin(optimizer)
 
     def _begins_backward(self) -> None:
         self._pass += 1

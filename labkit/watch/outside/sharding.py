@@ -46,6 +46,7 @@ class Sharding:
         """Watch from now on."""
         import torch
 
+        sampling = patches.sampling
         before, after, clipped = (patches.noting(note) for note in (self._before, self._after, self._clipped))
 
         def shard(original):
@@ -69,6 +70,8 @@ class Sharding:
         def clip(original):
             def clip_grad_norm_(parameters, *args, **kwargs):
                 given = original(parameters, *args, **kwargs)
+                if not sampling.in_burst:
+                    return given
                 clipped(given, called_from())
                 return given
 
@@ -115,6 +118,11 @@ class Sharding:
         """A backward pass is over."""
         if self.any and is_looked_at(self._updates + 1):
             self._after_backward = self._gradients()
+
+    def skipped(self, updates: int) -> None:
+        """So many updates were not looked at."""
+        self._updates += updates
+        self._after_backward = None
 
     def updating(self) -> None:
         """An optimizer made a step, and its gradients are still there: by which factor were they scaled since?"""

@@ -46,6 +46,10 @@ class Steps:
     _updated: bool = False
     _read_since: bool = False
     _epoch: int = 0
+    backward_in_update: bool = False
+    """Whether an optimizer ever made backward passes of its own (a closure)."""
+    fetched_last: int = 0
+    """Batches that the last backward pass was made on."""
     in_update: bool = False
     """Whether an optimizer makes a step just now: backward passes then are its own (a closure), as many as it wants."""
     new_epoch: bool = False
@@ -73,12 +77,7 @@ class Steps:
         self, of: Pass, data: Any, ids: list[int] | None, start_ns: int, end_ns: int, worker: int | None = None
     ) -> None:
         """A loader gave a batch."""
-        self._drop_evaluated()
-        before = self._open.get(of.loader)
-        if before is not None and before is not of:
-            self._end_if_whole(before)
-        self._open[of.loader] = of
-        self._end_passes(but=of)
+        self._enter(of)
         if self._updated:
             self._end()
         self._read_since = True
@@ -92,6 +91,15 @@ class Steps:
         of.rows += len(digests)
         fitting = ids if ids is not None and len(ids) == len(digests) else None
         self.pending.append(Batch(of, digests, fitting, start_ns, end_ns, memory_of(data), worker, elements, targets))
+
+    def _enter(self, of: Pass) -> None:
+        """A batch of this pass was read, perhaps its first one."""
+        self._drop_evaluated()
+        before = self._open.get(of.loader)
+        if before is not None and before is not of:
+            self._end_if_whole(before)
+        self._open[of.loader] = of
+        self._end_passes(but=of)
 
     def pass_ended(self, of: Pass) -> None:
         """A loader has no more batches in this pass. A wrapper that reads ahead may hold some that are still to be used."""
@@ -111,7 +119,7 @@ class Steps:
         for of in [of for of in self._ended if of is not but]:
             self._ended.remove(of)
             self.new_epoch = self.new_epoch or of.trains
-            if of.trains and self.probe.in_step and not self._updated:
+            if of.trains and self._is_open() and not self._updated:
                 self._end()  # what comes next is of another epoch
             if not of.trains and all(batch.of is not of for batch in self.pending):
                 self.probe.event("epoch_end", epoch=of.number, of=EVALUATED, **({"loader": of.loader} if of.loader else {}))
@@ -265,7 +273,7 @@ class Steps:
 
     def end_if_updated(self) -> None:
         """Write the step that is open, where its update is made."""
-        if self.probe.in_step and self._updated:
+        if self._is_open() and self._updated:
             self._end()
 
     def end_if_enough(self) -> None:
@@ -280,7 +288,7 @@ class Steps:
             self._end_if_whole(of)
         self._end_passes()
         self._release(None)
-        if self.probe.in_step:
+        if self._is_open():
             self._end()
 
     # Steps
@@ -303,6 +311,10 @@ class Steps:
                 self._epoch = batch.of.number
         self.probe.begin_step(self._epoch, start_ns=min([start_ns, *(batch.start_ns for batch in used)]))
 
+    def _is_open(self) -> bool:
+        """Whether there is a step to be written."""
+        return self.probe.in_step
+
     def _end(self) -> None:
         self.probe.end_step()
         self._updated = False
@@ -316,6 +328,7 @@ class Steps:
 
     def _commit(self) -> None:
         used = self._used()
+        self.fetched_last = len(used)
         if self.main is None and used:
             self.main = used[0].of
         self._release(used[0] if used else None)

@@ -48,12 +48,13 @@ class Weighting:
         import torch
         from torch.amp import grad_scaler
 
-        scaled = patches.noting(self._scales)
+        scaled, sampling = patches.noting(self._scales), patches.sampling
 
         def scale(original):
             def scale(scaler, outputs):
                 given = original(scaler, outputs)
-                scaled(outputs, given)
+                if sampling.in_burst:
+                    scaled(outputs, given)
                 return given
 
             return scale

@@ -612,6 +612,14 @@ def test_old_gradients(counts, count, expected):
     assert said("old-gradients", [(updates(count, backward_calls=2, **counts), [])]) == expected
 
 
+def test_gradients_are_judged_by_the_updates_that_were_looked_at():
+    closely = updates(10, backward_calls=1, backward_onto_used=1)
+    followed = updates(200, backward_calls=1, between_bursts=1)
+    assert said("old-gradients", [([*closely, *followed], [])]) == ("found", "gradients-never-cleared")
+    cleared = [*updates(10, backward_calls=1), *updates(200, backward_calls=1, between_bursts=1)]
+    assert said("old-gradients", [(cleared, [])]) == ("clear", "gradients-of-their-own-batches")
+
+
 @pytest.mark.parametrize(
     ("over_two_epochs", "expected"),
     [

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from labkit.detect import ask
+from labkit.record.columns import NOT_HASHED
 from labkit.record.schema import Event, Origin, RankLog, Run
 
 from ..builders import head, record_of, run_of, step
@@ -154,3 +155,32 @@ def test_indices():
     assert reading([PLAIN, list(range(200, 240))], [LABELS, LABELS])[0] == "inconclusive"
     assert reading([[1] * 40, [1] * 40], [LABELS, LABELS])[0] != "found"
     assert reading([PLAIN, PLAIN], [LABELS, others], epochs=1) == ("inconclusive", "no-sample-read-by-two-ranks")
+
+
+def test_contents_that_were_not_looked_at_say_nothing_of_an_index():
+    """What the doctor follows between two bursts it knows by ids alone: of two passes over the data the second."""
+    orders = [[*PLAIN[:20], *[NOT_HASHED] * 20], [*[NOT_HASHED] * 20, *PLAIN[20:]]]
+    labels = {**LABELS, NOT_HASHED: 0}
+    assert reading(orders, [labels, labels]) == ("inconclusive", "no-sample-read-by-two-ranks")
+
+
+def of_two_ranks(content):
+    """Ranks that share indices out, in two passes: index i of a rank in a pass is the sample `content(rank, pass, i)`."""
+    logs = []
+    for rank in (0, 1):
+        passes = [list(range((rank + epoch) % 2, 40, 2)) for epoch in (0, 1)]
+        steps = [
+            step(
+                at, at, ids={"train": ids}, digests={"train": [content(rank, at, one) for one in ids]}, counts={"updates": 1}
+            )
+            for at, ids in enumerate(passes)
+        ]
+        logs.append((steps,))
+    return logs
+
+
+def test_ids_are_not_contradicted_by_contents_that_were_not_looked_at():
+    later = of_two_ranks(lambda rank, epoch, one: NOT_HASHED if epoch else 100 + one)
+    assert said("coverage", *later, dataset_size=40)[0] == said("rank-duplicates", *later, dataset_size=40)[0] == "clear"
+    apart = of_two_ranks(lambda rank, epoch, one: NOT_HASHED if epoch else 100 * rank + one)
+    assert said("rank-duplicates", *apart, dataset_size=40)[0] != "found"

@@ -10,8 +10,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from labkit.errors import UnknownName, UsageError
 from labkit.record.batches import digest_rows, digest_tensors
+from labkit.record.columns import NOT_HASHED
 from labkit.record.probe import Probe
 from labkit.record.store import read_rank
+from labkit.record.whole_steps import AT_ONCE
 
 
 @pytest.fixture
@@ -373,3 +375,37 @@ def test_a_file_that_cannot_be_made_says_what_to_give(tmp_path):
     for path in (tmp_path, tmp_path / "none" / "rank-00000.jsonl"):
         with pytest.raises(UsageError, match=r"the probe cannot write .*; give a file in a folder that exists"):
             Probe(path)
+
+
+def test_samples_by_their_ids_alone_have_as_many_hashes_that_say_nothing(probe):
+    probe.begin_step()
+    probe.add_samples("train", [11, 12], [1, 2])
+    probe.add_ids("train", [3])
+    probe.add_samples("train", [14], [4])
+    probe.close()
+    (only,) = read_rank(probe.path).steps
+    assert list(only.ids["train"]) == [1, 2, 3, 4]
+    assert list(only.digests["train"]) == [NOT_HASHED] * 4
+
+
+def test_whole_steps_are_written_together_and_before_what_comes_after(probe, monkeypatch):
+    monkeypatch.setattr("labkit.record.whole_steps.AT_ONCE_NS", 10**18)
+    for at in range(AT_ONCE + 3):
+        probe.step += 1
+        scalars = {"loss_local": float("nan"), "lr_used": None}
+        probe.whole_step(at // 4, at, [("fetch", "data", at, at + 1)], scalars, {"updates": 1, "clips": 0}, {})
+    assert len(probe.path.read_bytes().splitlines()) == 1 + AT_ONCE
+    probe.event("epoch_end", epoch=1)
+    probe.begin_step()
+    probe.close()
+    log = read_rank(probe.path)
+    assert [step.step for step in log.steps] == list(range(AT_ONCE + 4))
+    first = log.steps[0]
+    assert (dict(first.counts), list(first.scalars), first.spans[0].lane) == ({"updates": 1}, ["loss_local"], "data")
+    assert '"event"' in probe.path.read_text().splitlines()[AT_ONCE + 4]
+
+
+def test_a_step_that_began_long_ago_is_not_kept_waiting(probe):
+    probe.step += 1
+    probe.whole_step(0, 0, [], {}, {"updates": 1}, {})
+    assert len(probe.path.read_bytes().splitlines()) == 2
