@@ -13,6 +13,7 @@ CELLS = [
     "try:\n    lab.run('half')\nexcept ValueError as error:\n    print(error)\nelse:\n    raise AssertionError",
     "lab.check(first)\nfolder = first.folder\nfolder.unlink()",
     "measured = lab.measures(first)\nfor record in runs:\n    found = lab.judge(record)\n    assert found and measured",
+    "riddle = lab.mystery(n)\ndisplay(riddle)\nriddle.figure('loss')",
     "print(lab.invariants(first, *runs))",
 ]
 
@@ -30,7 +31,8 @@ def test_what_is_compared_keeps_the_runs_that_it_rests_on_and_what_is_asserted_o
         "",
         "folder = first.folder\nfolder.unlink()",
         CELLS[9],
-        CELLS[10],
+        "",
+        CELLS[11],
     ]
 
 

@@ -19,18 +19,18 @@ def my_loader(data, rank, world_size, batch, seed, epoch):
 lab.check(my_loader)
 """,
     hints=(
-        "Which of the function's arguments does the starting code use, and which not? A rank has to know "
-        "which part is its own.",
-        "All ranks need one order, another one each epoch: an order that depends on seed and epoch, and on "
-        "nothing of the rank. Then each rank takes every W-th.",
-        "DistributedSampler(data, world_size, rank, seed=seed) does so, and pads the shares to equal size. It "
-        "learns of the epoch from set_epoch(epoch).",
+        "Which of the function's arguments does the starting code not use? A rank has to know which part is its own.",
+        "All ranks need the same order, and a new one in each epoch. So it depends on the seed and the epoch, and not on "
+        "the rank. Then each rank takes every W-th sample of it.",
+        "torch.randperm(len(data), generator=...) is such an order. Fill it up with its own beginning to a multiple of "
+        "world_size, take order[rank::world_size], and give torch.utils.data.Subset to the DataLoader.",
     ),
     solution="""\
-from torch.utils.data import DataLoader, DistributedSampler
-
-
 import math
+
+import torch
+from torch.utils.data import DataLoader
+
 
 def my_loader(data, rank, world_size, batch, seed, epoch):
     shuffle = torch.Generator().manual_seed(seed + epoch)
@@ -40,8 +40,7 @@ def my_loader(data, rank, world_size, batch, seed, epoch):
     mine = torch.utils.data.Subset(data, order[rank::world_size])
     return DataLoader(mine, batch)
 """,
-    note="Can you also do it without DistributedSampler? You need one permutation that is the same on every "
-    "rank, and a slice of it.",
+    note="DistributedSampler(data, world_size, rank, seed=seed), with set_epoch(epoch), does the same in two lines.",
 )
 
 

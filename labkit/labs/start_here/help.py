@@ -15,10 +15,10 @@ def my_prediction(num_bytes, world_size, alpha_s, bytes_per_s):
 lab.check(my_prediction)
 """,
     hints=(
-        "A ring has two halves. In the first each rank ends with the sums of its part; in the second "
-        "everybody gets all sums. Each half has W - 1 steps.",
+        "A ring has two halves. After the first, each rank holds the finished sum of one chunk. After the second, "
+        "each rank has all sums. Each half has W - 1 steps.",
         "In each step a rank sends a W-th of the message: alpha_s + num_bytes / world_size / bytes_per_s seconds.",
-        "Latency and bandwidth cost the same where alpha_s = num_bytes / world_size / bytes_per_s. Solve it "
+        "Latency and bandwidth cost the same when alpha_s = num_bytes / world_size / bytes_per_s. Solve it "
         "for num_bytes: the number of steps cancels.",
     ),
     solution="""\

@@ -15,7 +15,7 @@ def says(text):
 
 CASE = LabCase(
     slug="duplicate-data",
-    small={"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16},
+    small={"ranks": 3, "num_samples": 301, "batch": 16, "seed": 5, "guess": 16, "mystery_seed": 2},
     says=says,
     mutation=Mutation(
         file="labs/duplicate_data/programs.py",

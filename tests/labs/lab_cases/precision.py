@@ -15,7 +15,7 @@ def says(text):
 
 CASE = LabCase(
     slug="precision",
-    small={"epochs": 3, "repeats": 6, "seed": 5, "guess": 50},
+    small={"epochs": 3, "repeats": 6, "seed": 5, "guess": 50, "mystery_seed": 2},
     says=says,
     mutation=Mutation(
         file="labs/precision/loops.py",

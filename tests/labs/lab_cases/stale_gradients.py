@@ -14,7 +14,7 @@ def says(text):
 
 CASE = LabCase(
     slug="stale-gradients",
-    small={"ranks": 3, "steps": 30, "batch": 16, "straggler": 3.0, "seed": 5, "guess": 2},
+    small={"ranks": 3, "steps": 30, "batch": 16, "straggler": 3.0, "seed": 5, "guess": 2, "mystery_seed": 0},
     says=says,
     mutation=Mutation(
         file="labs/stale_gradients/server.py",

@@ -10,7 +10,7 @@ def says(text):
 
 CASE = LabCase(
     slug="start-here",
-    small={"ranks": 3, "budget_s": 1.0, "storage_mib": 8, "keep": "no", "seed": 5, "guess": 3},
+    small={"ranks": 3, "budget_s": 1.0, "storage_mib": 8, "keep": "no", "seed": 5, "guess": 3, "mystery_seed": 2},
     says=says,
     mutation=Mutation(
         file="labs/start_here/compute.py",
