@@ -31,6 +31,7 @@ class Agent:
     Attributes:
         done: set when the agent has ended.
         refuse: set it, and no further attempt starts.
+        rounds: of starts that it has begun, also of one whose ranks are not up yet.
         error: what the agent raised, if it did.
         started: when it was started, by the monotonic clock.
         server_pid: the process that this launch's ranks are forked from.
@@ -39,6 +40,7 @@ class Agent:
     def __init__(self, job: Job, max_restarts: int) -> None:
         self.done = threading.Event()
         self.refuse = threading.Event()
+        self.rounds = rendezvous.Rounds()
         self.error: BaseException | None = None
         self.started = time.monotonic()
         self.server_pid = 0
@@ -80,7 +82,7 @@ class Agent:
             run_id=uuid.uuid4().hex,
             rdzv_backend=rendezvous.register(),
             rdzv_endpoint="localhost",
-            rdzv_configs={"refuse": self.refuse},
+            rdzv_configs={"refuse": self.refuse, "rounds": self.rounds},
             max_restarts=self._max_restarts,
             monitor_interval=0.005,
             start_method="forkserver",

@@ -37,6 +37,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _POLL_S = 0.02
 _LOOK_S = 0.25
 _LOST_GRACE_S = 1.0
+_ABANDON_S = 4.0
+"""How long an agent may take to act on ranks of which none is left; on busy cores two seconds were too few."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +306,8 @@ class _Lost:
     """Ends an attempt of which a rank was lost, where the agent does not.
 
     The agent takes an exit code of 0 without a return value (`os._exit(0)`) for a rank that still runs, and gives ranks
-    that ignore SIGTERM 30 s. Where no rank is left whose end would wake it, it is abandoned.
+    that ignore SIGTERM 30 s. Where no rank is left whose end would wake it, it is abandoned; but not once it has begun the
+    next attempt, whose ranks can take seconds to come up where others use the cores.
     """
 
     def __init__(self, board: Board, agent: Agent) -> None:
@@ -324,7 +327,8 @@ class _Lost:
         attempt = max(row.attempt for row in rows)
         lost = [rank for rank, row in enumerate(rows) if row.attempt == attempt and row.is_lost]
         self.seen = tuple(lost)
-        if not lost or attempt != self._attempt:
+        restarts = self._agent.rounds.begun > attempt + 1
+        if not lost or attempt != self._attempt or restarts:
             self._attempt, self._since, self.acted_upon = attempt, None, []
         elif self._since is None:
             self._since = now
@@ -333,7 +337,7 @@ class _Lost:
             for row in rows:
                 if row.attempt == attempt:
                     row.kill()
-            if now - self._since > 2 * _LOST_GRACE_S and not any(row.is_alive for row in rows):
+            if now - self._since > _ABANDON_S and not any(row.is_alive for row in rows):
                 self._agent.abandon()
 
 

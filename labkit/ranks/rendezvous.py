@@ -6,6 +6,7 @@ torch's c10d rendezvous sleeps up to 0.3 s at random and opens a TCP store, whos
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 
 from torch.distributed import HashStore, PrefixStore  # pyright: ignore[reportPrivateImportUsage]
 from torch.distributed.elastic.rendezvous import (
@@ -20,14 +21,21 @@ from torch.distributed.elastic.rendezvous import (
 BACKEND = "labkit-one-agent"
 
 
+@dataclass
+class Rounds:
+    """How many rounds an agent has begun: one for the first attempt and one for each restart."""
+
+    begun: int = 0
+
+
 class OneAgentRendezvous(RendezvousHandler):
     """Every round is complete as soon as it is asked for; once closed, another is refused (that is how Stop wins)."""
 
     def __init__(self, parameters: RendezvousParameters) -> None:
         self._run_id = parameters.run_id
         self._store = HashStore()
-        self._round = 0
         self._refuse = parameters.config["refuse"]
+        self._rounds = parameters.config["rounds"]
 
     def get_backend(self) -> str:
         return BACKEND
@@ -40,8 +48,8 @@ class OneAgentRendezvous(RendezvousHandler):
     def next_rendezvous(self) -> RendezvousInfo:
         if self.is_closed():
             raise RendezvousClosedError("the run was stopped")
-        self._round += 1
-        store = PrefixStore(f"{self._run_id}/{self._round}", self._store)
+        self._rounds.begun += 1
+        store = PrefixStore(f"{self._run_id}/{self._rounds.begun}", self._store)
         return RendezvousInfo(store, 0, 1, RendezvousStoreInfo("127.0.0.1", 0))
 
     def is_closed(self) -> bool:
