@@ -102,7 +102,7 @@ def ring_steps(ranks: int = 4) -> Moving:
         return Shown((Sketch(width + 20, height, tuple(shapes), f"{said} {sent}".strip()),), said)
 
     slider = Slider(name="step", label="step of the ring", unit="", stops=tuple(range(last + 1)), value=0)
-    source = f"Exact, by the algorithm: 2(W−1) = {last} steps of 1/{ranks} of the message each."
+    source = f"Exact, by the algorithm (simulated): 2(W−1) = {last} steps of 1/{ranks} of the message each."
     still = ring(ranks) if ranks <= MOST_DRAWN else None
     return Moving(f"A ring all-reduce on {ranks} ranks", (slider,), show, source, still=still)
 
