@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..theory.panel import Axis, Chart, Point
-from .sketch import Box, Dash, Hatch, Line, Mark, Role, Shape, Sketch, Words, moved, text_width
+from .sketch import Box, Dash, Hatch, Line, Mark, Pen, Shape, Sketch, Words, moved, text_width
 from .ticks import said, ticks
 
 WIDTH, PLOT_HEIGHT = 470.0, 225.0
 LEFT, RIGHT, BOTTOM = 66.0, 16.0, 46.0
 ROW = 16.0
-STYLES: tuple[tuple[Role, Dash], ...] = (("blue", ""), ("orange", "dash"), ("green", "dashdot"), ("purple", "dot"))
-MINOR: tuple[tuple[Role, Dash], ...] = (("soft", "dot"), ("soft", "dash"))
-FILLS: tuple[tuple[Role, Hatch], ...] = (("blue", ""), ("sky", "lines"), ("orange", "dots"), ("yellow", "back"))
+STYLES: tuple[tuple[Pen, Dash], ...] = (("blue", ""), ("orange", "dash"), ("green", "dashdot"), ("purple", "dot"))
+MINOR: tuple[tuple[Pen, Dash], ...] = (("soft", "dot"), ("soft", "dash"))
+FILLS: tuple[tuple[Pen, Hatch], ...] = (("blue", ""), ("sky", "lines"), ("orange", "dots"), ("yellow", "back"))
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,16 @@ def _axes(chart: Chart, place: Place) -> list[Shape]:
     for value, words in ticks(chart.x, *place.x_ends):
         x, half = place.x(value), text_width(words, 11) / 2
         if not chart.x.names:
-            shapes.append(Line(points=((x, place.top), (x, place.bottom)), role="line", width=0.7))
+            shapes.append(Line(points=((x, place.top), (x, place.bottom)), pen="line", width=0.7))
         if x - half > right_end + 4 and x + half < WIDTH - 1:
             shapes.append(Words(x=x, y=place.bottom + 12, text=words, size=11, anchor="middle"))
             right_end = x + half
     for value, words in ticks(chart.y, *place.y_ends):
         y = place.y(value)
         if not chart.y.names:
-            shapes.append(Line(points=((LEFT, y), (WIDTH - RIGHT, y)), role="line", width=0.7))
+            shapes.append(Line(points=((LEFT, y), (WIDTH - RIGHT, y)), pen="line", width=0.7))
         shapes.append(Words(x=LEFT - 6, y=y, text=words, size=11, anchor="end"))
-    shapes.append(
-        Line(points=((LEFT, place.top), (LEFT, place.bottom), (WIDTH - RIGHT, place.bottom)), role="soft", width=1)
-    )
+    shapes.append(Line(points=((LEFT, place.top), (LEFT, place.bottom), (WIDTH - RIGHT, place.bottom)), pen="soft", width=1))
     shapes.append(Words(x=(LEFT + WIDTH - RIGHT) / 2, y=place.bottom + 32, text=_named(chart.x), size=12, anchor="middle"))
     if chart.y.label:
         shapes.append(
@@ -111,7 +109,7 @@ def _named(axis: Axis) -> str:
     return f"{axis.label}, {axis.unit}" if axis.unit else axis.label
 
 
-def _curve_styles(chart: Chart) -> list[tuple[Role, Dash]]:
+def _curve_styles(chart: Chart) -> list[tuple[Pen, Dash]]:
     major, minor, styles = 0, 0, []
     for curve in chart.curves:
         if curve.minor:
@@ -126,13 +124,13 @@ def _curve_styles(chart: Chart) -> list[tuple[Role, Dash]]:
 def _legend(chart: Chart) -> tuple[list[Shape], float]:
     """What stands above the plot, row by row, and where the plot begins."""
     entries: list[tuple[str, list[Shape]]] = []
-    for curve, (role, dash) in zip(chart.curves, _curve_styles(chart), strict=True):
-        sample = Line(points=((0, 0), (24, 0)), role=role, dash=dash, width=1.3 if curve.minor else 2.4)
+    for curve, (pen, dash) in zip(chart.curves, _curve_styles(chart), strict=True):
+        sample = Line(points=((0, 0), (24, 0)), pen=pen, dash=dash, width=1.3 if curve.minor else 2.4)
         entries.append((curve.label, [sample]))
-    for bars, (role, hatch) in zip(chart.bars, FILLS, strict=False):
-        entries.append((bars.label, [Box(x=4, y=-6, width=18, height=12, fill=role, hatch=hatch)]))
-    for kind, (role, hatch) in _kinds(chart).items():
-        entries.append((kind, [Box(x=4, y=-6, width=18, height=12, fill=role, hatch=hatch)]))
+    for bars, (pen, hatch) in zip(chart.bars, FILLS, strict=False):
+        entries.append((bars.label, [Box(x=4, y=-6, width=18, height=12, fill=pen, hatch=hatch)]))
+    for kind, (pen, hatch) in _kinds(chart).items():
+        entries.append((kind, [Box(x=4, y=-6, width=18, height=12, fill=pen, hatch=hatch)]))
     for point in {(point.label, point.provenance): point for point in chart.points}.values():
         entries.append((f"{point.label} ({point.provenance})", [_mark(point, 12, 0)]))
     shapes: list[Shape] = []
@@ -150,10 +148,10 @@ def _legend(chart: Chart) -> tuple[list[Shape], float]:
 def _bars(chart: Chart, place: Place) -> list[Shape]:
     shapes: list[Shape] = []
     floors = [0.0] * len(chart.x.names)
-    for bars, (role, hatch) in zip(chart.bars, FILLS, strict=False):
+    for bars, (pen, hatch) in zip(chart.bars, FILLS, strict=False):
         for at, height in enumerate(bars.heights):
             x, low, high = place.x(at), place.y(floors[at]), place.y(floors[at] + height)
-            shapes.append(Box(x=x - 30, y=high, width=60, height=low - high, fill=role, hatch=hatch))
+            shapes.append(Box(x=x - 30, y=high, width=60, height=low - high, fill=pen, hatch=hatch))
             floors[at] += height
     shapes += [
         Words(x=place.x(at), y=place.y(total) - 9, text=f"{total:.3g}", size=11, anchor="middle")
@@ -163,7 +161,7 @@ def _bars(chart: Chart, place: Place) -> list[Shape]:
     return shapes
 
 
-def _kinds(chart: Chart) -> dict[str, tuple[Role, Hatch]]:
+def _kinds(chart: Chart) -> dict[str, tuple[Pen, Hatch]]:
     return dict(zip(dict.fromkeys(span.kind for span in chart.spans), FILLS, strict=False))
 
 
@@ -171,9 +169,9 @@ def _spans(chart: Chart, place: Place) -> list[Shape]:
     shapes: list[Shape] = []
     kinds = _kinds(chart)
     for span in chart.spans:
-        role, hatch = kinds[span.kind]
+        pen, hatch = kinds[span.kind]
         left, right, y = place.x(span.begin), place.x(span.end), place.y(span.lane)
-        shapes.append(Box(x=left, y=y - 16, width=right - left, height=32, fill=role, hatch=hatch, edge="ground"))
+        shapes.append(Box(x=left, y=y - 16, width=right - left, height=32, fill=pen, hatch=hatch, edge="ground"))
         if span.text and right - left > text_width(span.text, 11) + 8:
             wide = text_width(span.text, 11) + 6
             shapes.append(Box(x=(left + right - wide) / 2, y=y - 8, width=wide, height=16, fill="ground", strength=0.85))
@@ -183,14 +181,14 @@ def _spans(chart: Chart, place: Place) -> list[Shape]:
 
 def _curves(chart: Chart, place: Place) -> list[Shape]:
     shapes: list[Shape] = []
-    for curve, (role, dash) in zip(chart.curves, _curve_styles(chart), strict=True):
+    for curve, (pen, dash) in zip(chart.curves, _curve_styles(chart), strict=True):
         stretch: list[tuple[float, float]] = []
         for x, y in [*zip(curve.x, curve.y, strict=True), (math.nan, math.nan)]:
             if math.isfinite(y) and (y > 0 or not chart.y.log):
                 stretch.append((place.x(x), place.y(y)))
             elif stretch:
                 if len(stretch) > 1:
-                    shapes.append(Line(points=tuple(stretch), role=role, dash=dash, width=1.3 if curve.minor else 2.4))
+                    shapes.append(Line(points=tuple(stretch), pen=pen, dash=dash, width=1.3 if curve.minor else 2.4))
                 stretch = []
     return shapes
 
@@ -198,10 +196,10 @@ def _curves(chart: Chart, place: Place) -> list[Shape]:
 def _mark(point: Point, x: float, y: float) -> Mark:
     """A measured point is a filled diamond; where the sliders stand is an open circle; what is to compare with a cross."""
     if point.aside:
-        return Mark(x=x, y=y, kind="cross", role="soft")
+        return Mark(x=x, y=y, kind="cross", pen="soft")
     if point.provenance == "simulated":
-        return Mark(x=x, y=y, kind="circle", role="ink", filled=False)
-    return Mark(x=x, y=y, kind="diamond", role="red", filled=True)
+        return Mark(x=x, y=y, kind="circle", pen="ink", filled=False)
+    return Mark(x=x, y=y, kind="diamond", pen="red", filled=True)
 
 
 def _points(chart: Chart, place: Place) -> list[Shape]:

@@ -1,6 +1,6 @@
 """A drawing as a list of shapes, in pixels from the upper left: drawn as SVG for light and dark, and as a PNG.
 
-Colours are roles, not values: `svg.py` and `sketch_png.py` say what each is. What a colour tells, a hatch, a dash or a word
+Colours are pens, not values: `svg.py` and `sketch_png.py` say what each is. What a colour tells, a hatch, a dash or a word
 tells as well.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Role = Literal["ink", "soft", "line", "ground", "panel", "blue", "orange", "green", "purple", "sky", "yellow", "red"]
+Pen = Literal["ink", "soft", "line", "ground", "panel", "blue", "orange", "green", "purple", "sky", "yellow", "red"]
 Hatch = Literal["", "lines", "back", "dots", "cross"]
 Dash = Literal["", "dash", "dot", "dashdot"]
 MarkKind = Literal["circle", "diamond", "cross"]
@@ -21,7 +21,7 @@ class Line:
     """A line through points; with an arrow's head at its end if asked."""
 
     points: tuple[tuple[float, float], ...]
-    role: Role = "ink"
+    pen: Pen = "ink"
     width: float = 1.5
     dash: Dash = ""
     arrow: bool = False
@@ -35,8 +35,8 @@ class Box:
     y: float
     width: float
     height: float
-    fill: Role = "panel"
-    edge: Role | None = None
+    fill: Pen = "panel"
+    edge: Pen | None = None
     hatch: Hatch = ""
     strength: float = 1.0
 
@@ -51,7 +51,7 @@ class Words:
     size: float = 12
     anchor: Literal["start", "middle", "end"] = "start"
     bold: bool = False
-    role: Role = "ink"
+    pen: Pen = "ink"
     turned: bool = False
 
 
@@ -62,7 +62,7 @@ class Mark:
     x: float
     y: float
     kind: MarkKind = "circle"
-    role: Role = "ink"
+    pen: Pen = "ink"
     filled: bool = True
     size: float = 5.5
 
@@ -102,10 +102,10 @@ def wrapped(text: str, width: float, size: float) -> list[str]:
     return textwrap.wrap(text, max(8, int(width / (LETTER * size))))
 
 
-def paragraph(text: str, x: float, y: float, width: float, *, size: float = 12, role: Role = "ink") -> list[Words]:
+def paragraph(text: str, x: float, y: float, width: float, *, size: float = 12, pen: Pen = "ink") -> list[Words]:
     """A text in lines from an upper left corner."""
     lines = wrapped(text, width, size)
-    return [Words(x=x, y=y + (0.7 + 1.35 * n) * size, text=line, size=size, role=role) for n, line in enumerate(lines)]
+    return [Words(x=x, y=y + (0.7 + 1.35 * n) * size, text=line, size=size, pen=pen) for n, line in enumerate(lines)]
 
 
 def moved(shape: Shape, dx: float, dy: float) -> Shape:
@@ -124,7 +124,7 @@ def beside(sketches: Sequence[Sketch], below: Iterable[str] = ()) -> Sketch:
         shapes += [moved(shape, left, 0) for shape in sketch.shapes]
         left += sketch.width
     for text in below:
-        lines = paragraph(text, 12, height + 4, width - 24, size=11, role="soft")
+        lines = paragraph(text, 12, height + 4, width - 24, size=11, pen="soft")
         shapes += lines
         height = lines[-1].y + 8 if lines else height
     return Sketch(width, height + 6, tuple(shapes), " ".join(sketch.alt for sketch in sketches))

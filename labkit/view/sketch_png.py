@@ -41,9 +41,9 @@ def to_picture(sketch: Sketch, *, dark: bool = False) -> Picture:
 
 def _line(axes, line: Line, colours: dict[str, str], order: int) -> None:
     x, y = zip(*line.points, strict=True)
-    axes.plot(x, y, color=colours[line.role], linewidth=line.width * POINTS, linestyle=_DASH[line.dash], zorder=order)
+    axes.plot(x, y, color=colours[line.pen], linewidth=line.width * POINTS, linestyle=_DASH[line.dash], zorder=order)
     if line.arrow:
-        axes.add_patch(Polygon(head_of(line), closed=True, color=colours[line.role], linewidth=0, zorder=order))
+        axes.add_patch(Polygon(head_of(line), closed=True, color=colours[line.pen], linewidth=0, zorder=order))
 
 
 def _box(axes, box: Box, colours: dict[str, str], order: int) -> None:
@@ -63,7 +63,7 @@ def _words(axes, words: Words, colours: dict[str, str], order: int) -> None:
         words.y,
         words.text,
         fontsize=words.size * POINTS * NARROWER,
-        color=colours[words.role],
+        color=colours[words.pen],
         ha={"start": "left", "middle": "center", "end": "right"}[words.anchor],
         va="center",
         rotation=90 if words.turned else 0,
@@ -79,8 +79,8 @@ def _mark(axes, mark: Mark, colours: dict[str, str], order: int) -> None:
         [mark.y],
         marker=_MARK[mark.kind],
         markersize=(1.7 if mark.kind == "diamond" else 2) * mark.size * POINTS,
-        markerfacecolor=colours[mark.role] if mark.filled else colours["ground"],
-        markeredgecolor=colours[mark.role],
+        markerfacecolor=colours[mark.pen] if mark.filled else colours["ground"],
+        markeredgecolor=colours[mark.pen],
         markeredgewidth=1.6,
         linestyle="",
         zorder=order,

@@ -70,10 +70,10 @@ def _shape(shape: Shape, key: str) -> str:
 def _line(line: Line) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in line.points)
     dash = f' stroke-dasharray="{DASHES[line.dash]}"' if line.dash else ""
-    drawn = f'<polyline class="none s-{line.role}" stroke-width="{line.width:g}"{dash} points="{points}"/>'
+    drawn = f'<polyline class="none s-{line.pen}" stroke-width="{line.width:g}"{dash} points="{points}"/>'
     if line.arrow:
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in head_of(line))
-        drawn += f'<polygon class="f-{line.role}" points="{corners}"/>'
+        drawn += f'<polygon class="f-{line.pen}" points="{corners}"/>'
     return drawn
 
 
@@ -98,14 +98,14 @@ def _words(words: Words) -> str:
     turn = f' transform="rotate(-90 {words.x:.1f} {words.y:.1f})"' if words.turned else ""
     weight = ' font-weight="600"' if words.bold else ""
     return (
-        f'<text class="f-{words.role}" x="{words.x:.1f}" y="{words.y:.1f}" dy=".35em" font-size="{words.size:g}"{weight} '
+        f'<text class="f-{words.pen}" x="{words.x:.1f}" y="{words.y:.1f}" dy=".35em" font-size="{words.size:g}"{weight} '
         f'text-anchor="{words.anchor}"{turn}>{escape(words.text)}</text>'
     )
 
 
 def _mark(mark: Mark) -> str:
     x, y, r = mark.x, mark.y, mark.size
-    paint = f"f-{mark.role if mark.filled else 'ground'} s-{mark.role}"
+    paint = f"f-{mark.pen if mark.filled else 'ground'} s-{mark.pen}"
     if mark.kind == "circle":
         return f'<circle class="{paint}" stroke-width="2" cx="{x:.1f}" cy="{y:.1f}" r="{r:g}"/>'
     if mark.kind == "diamond":
@@ -113,4 +113,4 @@ def _mark(mark: Mark) -> str:
         corners = f"{x:.1f},{y - r:.1f} {x + r:.1f},{y:.1f} {x:.1f},{y + r:.1f} {x - r:.1f},{y:.1f}"
         return f'<polygon class="{paint}" stroke-width="2" points="{corners}"/>'
     path = f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f} {y + r:.1f}L{x + r:.1f} {y - r:.1f}"
-    return f'<path class="none s-{mark.role}" stroke-width="2.5" d="{path}"/>'
+    return f'<path class="none s-{mark.pen}" stroke-width="2.5" d="{path}"/>'

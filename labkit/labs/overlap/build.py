@@ -3,6 +3,8 @@
 On two ranks the sum of two numbers is the same in either order and a half is exact, so gradients have to equal those of
 DistributedDataParallel to the bit. On more ranks a sum depends on the order in which a backend adds, and that depends on
 where a number lies in its bucket: there they have to agree up to rounding.
+
+Shapes: the module that is drawn maps [batch, features] to [batch, outputs]; a bucket is flat, [elements of its parameters].
 """
 
 from __future__ import annotations

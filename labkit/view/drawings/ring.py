@@ -52,11 +52,11 @@ def _state(state: RingState, last: int, x: float, y: float, *, title: bool = Tru
         at = top + (each.chunk + 0.5) * CELL
         if each.target:
             begin, end = x + each.source * (CELL + GAP) + CELL, x + each.target * (CELL + GAP)
-            shapes.append(Line(points=((begin + 2, at), (end - 2, at)), role="orange", width=2, arrow=True))
+            shapes.append(Line(points=((begin + 2, at), (end - 2, at)), pen="orange", width=2, arrow=True))
         else:  # from the last rank around to the first
             right = x + each.source * (CELL + GAP) + CELL
-            shapes.append(Line(points=((right + 2, at), (right + 20, at)), role="orange", width=2, arrow=True))
-            shapes.append(Line(points=((x - 20, at), (x - 2, at)), role="orange", width=2, arrow=True))
+            shapes.append(Line(points=((right + 2, at), (right + 20, at)), pen="orange", width=2, arrow=True))
+            shapes.append(Line(points=((x - 20, at), (x - 2, at)), pen="orange", width=2, arrow=True))
     return shapes
 
 
@@ -77,7 +77,7 @@ def ring(ranks: int = 4) -> Sketch:
         shapes += _state(state, last, 34 + (place % columns) * width, 10 + (place // columns) * (height + 10))
     key = "n/W: n ranks' numbers are in this chunk's sum.  Green and hatched: the whole sum.  Orange: sent in this step."
     total = 20 + rows * (height + 10)
-    shapes.append(Words(x=34, y=total + 2, text=key, size=11, role="soft"))
+    shapes.append(Words(x=34, y=total + 2, text=key, size=11, pen="soft"))
     alt = (
         f"A ring all-reduce on {ranks} ranks in {last} steps; each message is cut into {ranks} chunks. In steps 1 to "
         f"{ranks - 1} (reduce-scatter) each rank sends one chunk to the next, which adds it; after them each rank holds the "

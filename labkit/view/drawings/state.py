@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...theory.sampling import dealt
 from ...theory.zero import RECIPES, STAGE_NAMES, STAGES, state
-from ..sketch import Box, Hatch, Role, Shape, Sketch, Words
+from ..sketch import Box, Hatch, Pen, Shape, Sketch, Words
 from . import whole
 
-PARTS: tuple[tuple[str, Role, Hatch], ...] = (
+PARTS: tuple[tuple[str, Pen, Hatch], ...] = (
     ("parameters", "blue", ""),
     ("gradients", "sky", "lines"),
     ("optimizer state", "orange", "dots"),
@@ -23,8 +23,8 @@ def shards(ranks: int = 4) -> Sketch:
     heights = {"parameters": 48.0, "gradients": 48.0, "optimizer state": 144.0}  # 2, 2 and 12 bytes would hide the first two
     column, gap, left = 26.0, 5.0, 16.0
     x = left
-    for name, role, hatch in PARTS:
-        shapes.append(Box(x=x, y=10, width=18, height=13, fill=role, hatch=hatch, edge="soft"))
+    for name, pen, hatch in PARTS:
+        shapes.append(Box(x=x, y=10, width=18, height=13, fill=pen, hatch=hatch, edge="soft"))
         shapes.append(Words(x=x + 24, y=17, text=name, size=11.5))
         x += 60 + 7 * len(name)
     shapes.append(Box(x=x, y=10, width=18, height=13, fill="ground", edge="line"))
@@ -51,15 +51,15 @@ def shards(ranks: int = 4) -> Sketch:
 
 def _rank(shapes: list[Shape], x: float, width: float, rank: int, ranks: int, stage: int, heights: dict[str, float]) -> None:
     y = 76.0
-    shapes.append(Words(x=x + width / 2, y=64, text=str(rank), size=11, anchor="middle", role="soft"))
-    for name, role, hatch in PARTS:
+    shapes.append(Words(x=x + width / 2, y=64, text=str(rank), size=11, anchor="middle", pen="soft"))
+    for name, pen, hatch in PARTS:
         height = heights[name]
         if stage >= DIVIDED_FROM[name]:
             shapes.append(Box(x=x, y=y, width=width, height=height, fill="ground", edge="line"))
             part = height / ranks
-            shapes.append(Box(x=x, y=y + rank * part, width=width, height=part, fill=role, hatch=hatch, edge="soft"))
+            shapes.append(Box(x=x, y=y + rank * part, width=width, height=part, fill=pen, hatch=hatch, edge="soft"))
         else:
-            shapes.append(Box(x=x, y=y, width=width, height=height, fill=role, hatch=hatch, edge="soft"))
+            shapes.append(Box(x=x, y=y, width=width, height=height, fill=pen, hatch=hatch, edge="soft"))
         y += height + 4
 
 
@@ -70,15 +70,15 @@ def sampler(samples: int = 10, ranks: int = 4) -> Sketch:
     order = [(place * 7 + 3) % 17 for place in range(17) if (place * 7 + 3) % 17 < samples]  # any order will do
     hands = dealt(order, ranks)
     each, padded = len(hands[0]), len(hands[0]) * ranks
-    fills: tuple[tuple[Role, Hatch], ...] = (("sky", ""), ("yellow", "back"), ("orange", "dots"), ("green", "lines"))
+    fills: tuple[tuple[Pen, Hatch], ...] = (("sky", ""), ("yellow", "back"), ("orange", "dots"), ("green", "lines"))
     cell, left = 34.0, 96.0
     shapes: list[Shape] = [
         Words(x=14, y=14, text="One order for all ranks, from the seed and the epoch", size=12.5, bold=True)
     ]
 
     def sample(x: float, y: float, number: int, rank: int, repeated: bool) -> None:
-        role, hatch = fills[rank]
-        shapes.append(Box(x=x, y=y, width=cell - 4, height=30, fill=role, hatch=hatch, edge="ink" if repeated else "soft"))
+        pen, hatch = fills[rank]
+        shapes.append(Box(x=x, y=y, width=cell - 4, height=30, fill=pen, hatch=hatch, edge="ink" if repeated else "soft"))
         shapes.append(Box(x=x + 5, y=y + 6, width=cell - 14, height=18, fill="ground", strength=0.88))
         shapes.append(Words(x=x + cell / 2 - 2, y=y + 15, text=str(number), size=12, anchor="middle", bold=repeated))
 
@@ -87,7 +87,7 @@ def sampler(samples: int = 10, ranks: int = 4) -> Sketch:
         number, x = hands[place % ranks][place // ranks], left + place * cell
         sample(x, 31, number, place % ranks, place >= samples)
         if place >= samples:
-            shapes.append(Words(x=x + cell / 2 - 2, y=72, text="again", size=10, anchor="middle", role="soft"))
+            shapes.append(Words(x=x + cell / 2 - 2, y=72, text="again", size=10, anchor="middle", pen="soft"))
     shapes.append(Words(x=14, y=96, text="Every W-th sample goes to a rank", size=12.5, bold=True))
     for rank, hand in enumerate(hands):
         y = 112 + rank * 38

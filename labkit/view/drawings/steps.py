@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...theory.loss_scale import scales
-from ..sketch import Box, Hatch, Line, Role, Shape, Sketch, Words, text_width
+from ..sketch import Box, Hatch, Line, Pen, Shape, Sketch, Words, text_width
 from . import whole
 
 
-def _node(shapes: list[Shape], x: float, y: float, lines: tuple[str, ...], fill: Role = "panel", width: float = 132) -> None:
+def _node(shapes: list[Shape], x: float, y: float, lines: tuple[str, ...], fill: Pen = "panel", width: float = 132) -> None:
     height = 18 * len(lines) + 16
     shapes.append(Box(x=x, y=y - height / 2, width=width, height=height, fill=fill, edge="soft"))
     for place, line in enumerate(lines):
@@ -42,7 +42,7 @@ def loss_scale(growth_interval: int = 2000) -> Sketch:
     return Sketch(878, 214, tuple(shapes), alt)
 
 
-STEP: tuple[tuple[str, Role, Hatch, str], ...] = (
+STEP: tuple[tuple[str, Pen, Hatch, str], ...] = (
     ("waits for data", "yellow", "back", "lab 07"),
     ("moves memory", "sky", "lines", "lab 02"),
     ("useful arithmetic", "blue", "", "MFU"),
@@ -57,18 +57,18 @@ def step_time(data: int = 10, memory: int = 40, arithmetic: int = 30, link: int 
     total = max(1, sum(shares))
     shapes: list[Shape] = [Words(x=14, y=16, text="One step of one device", size=13, bold=True)]
     x, wide = 14.0, 720.0
-    for share, (_, role, hatch, _) in zip(shares, STEP, strict=True):
+    for share, (_, pen, hatch, _) in zip(shares, STEP, strict=True):
         width = wide * share / total
         if not share:
             continue
-        shapes.append(Box(x=x, y=36, width=width, height=46, fill=role, hatch=hatch, edge="ground"))
+        shapes.append(Box(x=x, y=36, width=width, height=46, fill=pen, hatch=hatch, edge="ground"))
         text = f"{100 * share / total:.0f} %"
         shapes.append(Box(x=x + width / 2 - 22, y=49, width=44, height=20, fill="ground", strength=0.88))
         shapes.append(Words(x=x + width / 2, y=59, text=text, size=12, anchor="middle", bold=True))
         x += width
     at = 14.0
-    for name, role, hatch, where in STEP:
-        shapes.append(Box(x=at, y=98, width=18, height=14, fill=role, hatch=hatch, edge="soft"))
+    for name, pen, hatch, where in STEP:
+        shapes.append(Box(x=at, y=98, width=18, height=14, fill=pen, hatch=hatch, edge="soft"))
         shapes.append(Words(x=at + 24, y=105, text=f"{name} ({where})", size=11.5))
         at += 40 + text_width(f"{name} ({where})", 11.5)
     said = ", ".join(f"{name} {100 * share / total:.0f} %" for share, (name, *_) in zip(shares, STEP, strict=True))
