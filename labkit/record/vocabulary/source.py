@@ -26,6 +26,37 @@ OF_SOURCE: Mapping[str, EventTerm] = {
             ),
         ),
     ),
+    "source_read": EventTerm(
+        "the source of the script's own modules was read",
+        (Shape({"files": Term(COUNT, "files", "that could be read")}),),
+    ),
+    "unread": EventTerm(
+        "a setting of the training that nothing in the source reads",
+        (
+            Shape(
+                {
+                    "where": Term(TEXT, "file:line", "of the option, or of the function"),
+                    "kind": Term(TEXT, "", "option or argument"),
+                    "setting": Term(TEXT, "", "its name"),
+                    "function": Term(TEXT, "", "whose argument it is; empty for an option"),
+                    "alone": Term(FLAG, "", "whether what it is given is used for nothing else"),
+                },
+            ),
+        ),
+    ),
+    "unreached": EventTerm(
+        "a call of the training that stands behind the end of its block",
+        (
+            Shape(
+                {
+                    "where": Term(TEXT, "file:line", "of the call"),
+                    "call": Term(TEXT, "", "as it is written"),
+                    "after": Term(TEXT, "file:line", "of what ends the block"),
+                    "ends_with": Term(TEXT, "", "return, break or continue"),
+                },
+            ),
+        ),
+    ),
     "stopped": EventTerm(
         "the script was ended after as many updates as were asked for",
         (Shape({"updates": Term(COUNT, "updates", "that were made")}),),

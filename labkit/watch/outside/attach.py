@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...record.probe import Probe
-from . import ends
+from . import ends, sources
 from .checkpoints import Checkpoints
 from .collectives import Collectives, last_calls
 from .effects import Effects
@@ -271,6 +271,7 @@ class Attached:
         """
         self.patches.noting(self.steps.look_closely)()
         self.abandon()
+        self.patches.noting(sources.note)(self.probe)
         for fault in self.patches.faults:
             print("labkit doctor:", fault, file=sys.stderr)
         with contextlib.suppress(Exception):  # what is said last must not keep the record from its end

@@ -707,3 +707,36 @@ def test_a_stream_may_have_an_order_of_its_own(facts, expected):
 
     (first, end), (second, other_end) = epoch(0), epoch(1)
     assert said("order", [([*first, *second], [end, other_end])], **facts) == expected
+
+
+# what is read in the source
+
+
+def read(*events):
+    return [(updates(2), [Event("source_read", 1, 0, {"files": 1}), *events])]
+
+
+def unread(kind="option", alone=True):
+    fields = {"where": "a.py:3", "kind": kind, "setting": "lr", "function": "fit", "alone": alone}
+    return Event("unread", 1, 0, fields)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([], ("clear", "settings-are-read")),
+        ([unread()], ("found", "option-never-read")),
+        ([unread("argument", alone=False)], ("inconclusive", "argument-never-read")),
+        ([unread("argument", alone=False), unread("argument")], ("found", "argument-never-read")),
+    ],
+)
+def test_settings_that_nothing_reads(events, expected):
+    assert said("unread-settings", read(*events)) == expected
+    assert said("unread-settings", [(updates(2), [])]) == ("not_applicable", "source-not-read")
+
+
+def test_calls_that_nothing_comes_to():
+    fields = {"where": "a.py:5", "call": "schedule.step()", "after": "a.py:4", "ends_with": "return"}
+    assert said("unreached-calls", read(Event("unreached", 1, 0, fields))) == ("found", "call-never-reached")
+    assert said("unreached-calls", read()) == ("clear", "calls-are-reached")
+    assert said("unreached-calls", [(updates(2), [])]) == ("not_applicable", "source-not-read")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from labkit.watch.outside import written
+from labkit.watch.outside.settings_read import unread
+from labkit.watch.outside.unreached import unreached
 
 CUTS = """\
 mine = rows[rank::world_size]
@@ -68,3 +72,93 @@ def test_names_that_a_script_calls_and_assigns(script):
 def test_a_file_that_is_no_python_is_read_as_nothing(script):
     script("def (:\n")
     assert not written.calls("set_epoch")
+
+
+# settings that nothing reads
+
+
+def names_unread(*texts):
+    trees = {f"{at}.py": ast.parse(text) for at, text in enumerate(texts)}
+    return [(one.kind, one.name, one.alone) for one in unread(trees)]
+
+
+OPTION = "parser.add_argument('--weight-decay', type=float, default=0.1)\nargs = parser.parse_args()\n"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "AdamW(parameters, weight_decay=args.weight_decay)",
+        "AdamW(parameters, **vars(args))",
+        "settings = args.__dict__",
+        "create_optimizer(args, model)",
+        "trainer = Trainer(model, args=args)",
+        "decay = getattr(args, 'weight_decay')",
+    ],
+)
+def test_an_option_that_is_read_or_handed_on_accuses_nobody(use):
+    assert names_unread(OPTION + use) == []
+
+
+@pytest.mark.parametrize("use", ["", "print(args)", "def run(args):\n    return args.lr\nrun(args)"])
+def test_an_option_that_nothing_reads(use):
+    assert names_unread(OPTION + use) == [("option", "weight_decay", True)]
+    assert names_unread(OPTION + use, "decay = args.weight_decay") == []  # another module does
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "parser.add_argument('--local_rank', type=int)",
+        "parser.add_argument('--clip', help='deprecated')",
+        "parser.add_argument('--clip', help=argparse.SUPPRESS)",
+        "parser.add_argument('--wd', dest='decay')\nprint(args.decay)",
+    ],
+)
+def test_options_that_may_be_unread(option):
+    assert names_unread(option) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def clip_all(model, max_norm):\n    clip(model, 1.0)\nclip_all(net, 0.5)", [("argument", "max_norm", True)]),
+        ("def fit(net, lr):\n    go(net)\nfit(net, args.lr)", [("argument", "lr", True)]),
+        ("def fit(net, lr):\n    go(net)\nfit(net, args.lr)\nSGD(p, args.lr)", [("argument", "lr", False)]),
+        ("def fit(net, lr=0.1):\n    go(net)\nfit(net)", [("argument", "lr", False)]),
+        ("def fit(net, lr):\n    go(net, lr)\nfit(net, 0.1)", []),
+        ("def hook(net, lr):\n    go(net)\nregister(hook)", []),  # somebody else says which arguments it has
+        ("def fit(net, lr):\n    raise NotImplementedError\nfit(net, 0.1)", []),
+        ("class A(Base):\n    def fit(self, lr):\n        go()\nA().fit(0.1)", []),
+        ("class A:\n    def fit(self, lr):\n        go()\nA().fit(0.1)", [("argument", "lr", True)]),
+    ],
+)
+def test_arguments_that_nothing_reads(text, expected):
+    assert names_unread(text) == expected
+
+
+# calls that nothing comes to
+
+
+def calls_unreached(text):
+    return [(one.line, one.call, one.after, one.ends_with) for one in unreached({"a.py": ast.parse(text)})]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def f():\n    return 1\n    scheduler.step()", [(3, "scheduler.step()", 2, "return")]),
+        (
+            "for b in l:\n    continue\n    if b:\n        optimizer.zero_grad()",
+            [(4, "optimizer.zero_grad()", 2, "continue")],
+        ),
+        ("while True:\n    break\n    dist.all_reduce(g)", [(3, "dist.all_reduce()", 2, "break")]),
+        ("def f():\n    if done:\n        return\n    scheduler.step()", []),
+        ("def f():\n    return 1\n    print('left over')", []),
+        ("def f():\n    raise NotImplementedError\n    loss.backward()", []),
+        ("def f():\n    return 1\n    env.step()", []),
+        ("def f():\n    return g\n    def g():\n        loss.backward()", []),
+    ],
+)
+def test_calls_behind_the_end_of_their_block(text, expected):
+    assert calls_unreached(text) == expected

@@ -1,0 +1,32 @@
+"""Does the training come to each of its calls?
+
+A call that stands behind a return, a break or a continue of its own block is never made. No error says so, and a scheduler
+that is never stepped looks like one with a constant rate. Read in the source.
+"""
+
+from __future__ import annotations
+
+from ...record.quantity import Quantity
+from ...record.schema import Record
+from ..verdict import Verdict, answering
+
+NAME = "unreached-calls"
+QUESTION = "Does the training come to each of its calls?"
+OF_THE_DOCTOR = True
+_answer = answering(NAME, QUESTION)
+
+
+def detect(record: Record) -> Verdict:
+    """Look at what was read in the source, on rank 0."""
+    events = record.run.ranks[0].events
+    files = next((int(event.fields["files"]) for event in events if event.name == "source_read"), 0)
+    if not files:
+        return _answer("not_applicable", "source-not-read")
+    evidence = {"files": Quantity(files, "", "read in the source")}
+    for event in events:
+        if event.name == "unreached":
+            call, after = str(event.fields["call"]), str(event.fields["after"])
+            evidence["ended_before_at"] = Quantity(after, "", "read in the source")
+            known = {"call": call, "after": after, "ends_with": event.fields["ends_with"]}
+            return _answer("found", "call-never-reached", evidence, where=str(event.fields["where"]) or None, **known)
+    return _answer("clear", "calls-are-reached", evidence)
