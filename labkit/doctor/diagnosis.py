@@ -93,6 +93,7 @@ class Diagnosis:
             "command": list(self.command),
             "trained": self.trained,
             "stood_still": ended.stood_still,
+            "unseen_ranks": list(ended.unseen),
             "seconds": round(ended.seconds, 3),
             "ranks": ranks,
             "labkit": __version__,
@@ -219,7 +220,7 @@ def examine_here(
             show(error)  # and go on: what was seen until then is worth saying
         if place.rank:
             return None
-        ended = outer.ended(own, place.world_size, begin, told)
+        ended = outer.ended(own, place.world_size, begin, told, outer.elsewhere(own, place))
         seen = load.ended(wanted=place.world_size * threads_of_a_rank(place.world_size))
         return Diagnosis(tuple(command), ended, kept(folder, Path(command[0]).name, ended, seen))
 
@@ -242,6 +243,8 @@ def _check(command: Sequence[str], is_module: bool, ranks: int | None, steps: in
 def kept(folder: Path, name: str, ended: Ended, load: Load | None) -> Reading | None:
     """The record that the ranks left, complete; None where some rank did nothing that is watched."""
     own = folder / str(Role.VARIANT)
+    if ended.unseen:
+        return None  # what a part of the ranks did says nothing of them all
     files = [own / f"rank-{one.rank:05d}.jsonl" for one in ended.ranks]
     if not all(path.exists() and path.stat().st_size for path in files):
         return None

@@ -87,12 +87,14 @@ class Ended:
         seconds: from start to end.
         stood_still: whether it was ended because nothing went on.
         stopped: whether a person or a deadline ended it.
+        unseen: ranks of other machines, whose records this one cannot read.
     """
 
     ranks: list[RankEnd]
     seconds: float
     stood_still: bool = False
     stopped: bool = False
+    unseen: tuple[int, ...] = ()
 
     @property
     def code(self) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import xxhash
 
+from ..ranks.join import Place
 from ..record.store import runs_folder
 from .launch import Ended, RankEnd
 from .rank import end_of
@@ -68,21 +69,32 @@ def in_order(restored: bool = True) -> Iterator[Told]:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def ended(folder: Path, world_size: int, begin: float, told: Told) -> Ended:
+def elsewhere(folder: Path, place: Place) -> tuple[int, ...]:
+    """Ranks of other machines that wrote nothing into this folder: theirs has the same name, on a disk of their own.
+
+    *Called on* rank 0, after its own script: each rank has made its file by then.
+    """
+    others = range(place.local_world_size, place.world_size)
+    return tuple(rank for rank in others if not (folder / f"rank-{rank:05d}.jsonl").exists())
+
+
+def ended(folder: Path, world_size: int, begin: float, told: Told, unseen: tuple[int, ...] = ()) -> Ended:
     """How the ranks ended, once they have or have had the time to. *Called on* rank 0, after its own script.
 
     Args:
         begin: when they began, by the monotonic clock.
+        unseen: ranks whose ends this machine will not hear of.
     """
     told.over()
     start = time.monotonic()
-    while any(end_of(folder, rank) is None for rank in range(world_size)):
+    seen = [rank for rank in range(world_size) if rank not in unseen]
+    while any(end_of(folder, rank) is None for rank in seen):
         if time.monotonic() - start > (TOLD_S if told.to_end else OTHERS_S):
             break
         time.sleep(0.05)
     left = ("ended with the others", TERMINATED) if told.to_end else ("still", 1)
-    ends = [end_of(folder, rank) or left for rank in range(world_size)]
-    return Ended([RankEnd(rank, *end) for rank, end in enumerate(ends)], time.monotonic() - begin)
+    ends = {rank: end_of(folder, rank) or left for rank in seen}
+    return Ended([RankEnd(rank, *end) for rank, end in ends.items()], time.monotonic() - begin, unseen=unseen)
 
 
 def folder_of_launch(name: str) -> Path:

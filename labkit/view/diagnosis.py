@@ -43,6 +43,10 @@ def _end(diagnosis: Diagnosis) -> str:
     ended = diagnosis.ended
     if ended.stood_still:
         return "it stood still and was ended"
+    if ended.unseen:
+        where = "ran on another machine, and what it" if len(ended.unseen) == 1 else "ran on other machines, and what they"
+        said = f"{plural(len(ended.unseen), 'rank')} {where} wrote is not here, so nothing is judged"
+        return f"{said}; give --record a new folder that all machines share"
     if ended.stopped:
         return "it was ended at its deadline"
     failed = [one for one in ended.ranks if one.end.startswith("raised") or one.code]

@@ -176,7 +176,8 @@ def explained(seen: Difference) -> Told:
     if seen.from_the_start and seen.gradients_equal:
         return "found", "ranks-start-apart"
     if seen.others_are_kept_equal and seen.reduced and not seen.exchanged:
-        return "found", "model-outside-the-wrapper"
+        # one that each rank begins with by itself may be its own on purpose, as a head for its own data is
+        return "inconclusive" if seen.from_the_start else "found", "model-outside-the-wrapper"
     if seen.settings and seen.gradients_equal:
         return "found", "settings-differ-between-ranks"
     if seen.is_part and seen.some_reduced:

@@ -149,6 +149,20 @@ def test_where_a_difference_comes_from(ranks, expected):
     assert said("replicas-differ", ranks) == expected
 
 
+@pytest.mark.parametrize(
+    ("start", "status"),
+    [(("pqrs", "pqrs"), "found"), (("pqrs", "tuvw"), "inconclusive")],  # each rank may have a head of its own on purpose
+)
+def test_a_model_beside_the_one_that_is_wrapped(start, status):
+    of_ranks = []
+    for own, later in zip(start, ("efgh", "ijkl"), strict=True):
+        events = [looked(0, "mnop", start=True), looked(0, own, start=True, wrapped=False, model=1)]
+        for at in (1, 2, 3):
+            events += [looked(at, "abcd"), looked(at, later, wrapped=False, model=1)]
+        of_ranks.append(events)
+    assert said("replicas-differ", ranks_of(*of_ranks, reductions=1)) == (status, "model-outside-the-wrapper")
+
+
 def test_a_tensor_of_no_module_that_drifts():
     ranks = pair("abcd", "abcd", "wxyz", "wxyz", own=({"loose": "1", "after": "m n"}, {"loose": "1", "after": "m o"}))
     assert said("replicas-differ", ranks) == ("found", "loose-tensors-drift")

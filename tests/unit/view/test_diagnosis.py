@@ -13,11 +13,14 @@ from rich.console import Console
 from labkit.detect import ask, names
 from labkit.detect.explained import subjects
 from labkit.detect.verdict import Verdict, Verdicts
+from labkit.doctor import outer
 from labkit.doctor.checklist import ORDER, checklist, counted
-from labkit.doctor.diagnosis import Diagnosis, ordered
+from labkit.doctor.diagnosis import Diagnosis, kept, ordered
 from labkit.doctor.excerpts import excerpt, place
 from labkit.doctor.launch import Ended, RankEnd
+from labkit.doctor.rank import note_end
 from labkit.doctor.sarif import FINGERPRINT, sarif
+from labkit.ranks.join import Place
 from labkit.record.quantity import Quantity
 from labkit.view.diagnosis import print_diagnosis
 from labkit.view.diagnosis_page import diagnosis_card, page
@@ -250,3 +253,22 @@ def test_a_fingerprint_outlives_lines_put_in_above_and_tells_findings_apart(root
     (root / "train.py").write_text("# a new line\n# another\n" + SOURCE)
     moved = log_of(diagnosis(root, [again]))["results"][0]
     assert moved["partialFingerprints"][FINGERPRINT] in before
+
+
+def test_ranks_of_a_machine_that_shares_no_folder_are_not_seen_and_nothing_is_judged(tmp_path):
+    for rank in (0, 1):
+        (tmp_path / f"rank-{rank:05d}.jsonl").write_text("{}")
+        note_end(tmp_path, rank, "finished", 0)
+    two_machines = Place(0, 0, 4, 2)
+    unseen = outer.elsewhere(tmp_path, two_machines)
+    assert unseen == (2, 3)
+    ended = outer.ended(tmp_path, 4, 0.0, outer.Told(), unseen)  # at once: nobody waits for them
+    assert [one.rank for one in ended.ranks] == [0, 1] and ended.unseen == unseen
+    assert kept(tmp_path, "train.py", ended, None) is None
+    out = io.StringIO()
+    print_diagnosis(Console(file=out, width=200), Diagnosis(("train.py",), ended, None))
+    assert "2 ranks ran on other machines" in out.getvalue() and "--record" in out.getvalue()
+    assert Diagnosis(("train.py",), ended, None).report()["unseen_ranks"] == [2, 3]
+    (tmp_path / "rank-00002.jsonl").write_text("{}")
+    (tmp_path / "rank-00003.jsonl").write_text("{}")
+    assert outer.elsewhere(tmp_path, two_machines) == ()  # a folder that both machines share
