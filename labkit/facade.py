@@ -173,6 +173,7 @@ class Lab:
             list(dict.fromkeys(record.provenance.label() for record in records)),
         )
 
+    @checked(but=("function", "seed"))
     def check(self, function: Callable[..., Any], exercise: str | None = None, *, seed: int | None = None) -> CheckResult:
         """Check the learner's solution of an exercise, on cases that are drawn anew; says what is still wrong.
 
