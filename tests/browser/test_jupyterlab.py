@@ -130,7 +130,7 @@ def page(tmp_path):
 
 
 def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_change(jupyter, page, tmp_path):
-    page.goto(jupyter("03_duplicate_data.ipynb"))
+    page.goto(alone(jupyter("03_duplicate_data.ipynb")))
     page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     expect(page.get_by_text("Jupyter news"), "nothing asks for the network, nor covers the page").to_have_count(0)
@@ -171,7 +171,7 @@ def test_a_reader_runs_the_lesson_moves_a_control_and_sees_figure_and_verdict_ch
 
 
 def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page, tmp_path):
-    page.goto(jupyter("panels.ipynb"))
+    page.goto(alone(jupyter("panels.ipynb")))
     page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     run_all_cells(page)
@@ -198,7 +198,7 @@ def test_the_panel_of_every_lab_runs_and_draws_each_of_its_figures(jupyter, page
 
 
 def test_a_slider_of_the_theory_is_moved_by_keyboard_and_the_picture_follows_in_any_theme_and_width(jupyter, page, tmp_path):
-    page.goto(jupyter("theory.ipynb"))
+    page.goto(alone(jupyter("theory.ipynb")))
     page.locator(".jp-Notebook").wait_for(timeout=PATIENCE)
     kernel_is(page, "Idle")
     run_all_cells(page)

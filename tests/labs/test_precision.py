@@ -488,7 +488,7 @@ def test_the_checker_names_what_is_left_of_three_faults():
         (stops_at_once, "the loop took 1 of "),
         (yields, "the function yields"),
         (raises, "KeyError: 'a mistake'"),
-        (takes_too_little, "TypeError"),
+        (takes_too_little, "is called with (model, optimizer, scaler, batches, device, config), and yours takes (model)"),
         (leaves, "did not finish"),
     ],
     ids=lambda wrong: getattr(wrong, "__name__", ""),

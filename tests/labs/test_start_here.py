@@ -290,7 +290,7 @@ def test_a_wrong_crossover_is_named_too():
         (lambda n, w, a, b: ring(n, w, a, b), "return two numbers"),
         (lambda n, w, a, b: None, "return two numbers"),
         (lambda n, w, a, b: ("a", "b"), "return two numbers"),
-        (lambda n: n, "did not finish"),
+        (lambda n: n, "is called with (num_bytes, world_size, alpha_s, bytes_per_s), and yours takes (n)"),
         (lambda n, w, a, b: 1 / 0, "ZeroDivisionError"),
         (lambda n, w, a, b: (float("nan"), w * a * b), "nan"),
     ],

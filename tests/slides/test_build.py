@@ -87,7 +87,7 @@ WRONG = {
 
 WRONG_RECORDS = {
     "none": ("", ["lab-records"]),
-    "lab": ("```{lab-records} duplicate-dat\nbroken: {}\n```\n", ["duplicate-dat", "duplicate-data"]),
+    "lab": ("```{lab-records} duplicate-dta\nbroken: {}\n```\n", ["duplicate-dta", "duplicate-data"]),
     "setting": ("```{lab-records} duplicate-data\nbroken: {rank: 2}\n```\n", ["rank"]),
     "list": ("```{lab-records} duplicate-data\n- broken\n```\n", ["mapping"]),
     "YAML": ("```{lab-records} duplicate-data\nbroken: {\n```\n", ["YAML"]),

@@ -25,6 +25,9 @@ IDLE_UNTIL, MOST_OF = 8, 0.5
 """Updates after which weights must still have had no gradient, and share of all that they must be: a small part that is
 computed and not used, as a pooler is, harms nobody."""
 
+ALMOST_ALL = 0.999
+"""Where no gradient reaches the optimizer at all, something else is wrong."""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -119,7 +122,7 @@ def _of_idle(run: Run, evidence: dict[str, Quantity]) -> Verdict | None:
     }
     numbers = {"names": str(idle["names"]), "tensors": int(idle["tensors"]), "share": share}
     where = str(run.fact("optimizer_where", "")) or None
-    if share < MOST_OF:
+    if share < MOST_OF or share > ALMOST_ALL:  # where none gets one, `empty-updates` asks why
         return None
     if not idle["training"]:
         return _answer("inconclusive", "held-and-kept-as-it-is", evidence, **numbers)

@@ -24,7 +24,8 @@ def panel(record: Record | None) -> Panel:
     points = []
     for name, one in runs.items():
         placed = in_the_chart(kept_after_backward(one) * psi(one), at, STRATEGIES[name].stage, "")
-        points.append((0, point(record, f"kept after the backward pass by {name}", placed.x, placed.y)))
+        label = "kept after the backward pass" + (f" by {name}" if len(runs) == 1 else ", by strategy")
+        points.append((0, point(record, label, placed.x, placed.y)))
     said = (
         f"{strategy_of(run)} of your run kept {kept_after_backward(run):.3g} bytes a parameter after its backward pass, on "
         f"the largest rank ({record.provenance.source})."

@@ -465,6 +465,7 @@ def idle(update, share=0.9, training=True):
         ([idle(4), idle(8)], ("found", "no-gradient-reaches")),
         ([idle(4), idle(8, training=False)], ("inconclusive", "held-and-kept-as-it-is")),
         ([idle(4), idle(8, share=0.1)], ("clear", "every-gradient-is-applied")),  # a pooler whose output nobody uses
+        ([idle(4), idle(8, share=1.0)], ("clear", "every-gradient-is-applied")),  # none gets one: empty-updates asks why
         ([idle(4), idle(6)], ("clear", "every-gradient-is-applied")),
         ([idle(8)], ("clear", "every-gradient-is-applied")),
         ([idle(3), idle(4)], ("clear", "every-gradient-is-applied")),
