@@ -42,7 +42,7 @@ def wrong_use(capsys, monkeypatch, *words) -> str:
         (["run", "start-here", "--variant", "broken"], "start-here is a survey and has no variants"),
         (["run", "start-here", "--set", "parts=some"], "no parts 'some'; there are: all, link"),
         (["run", "start-here", "--steps", "3"], "no setting 'steps'"),
-        (["run", "start-her"], "Did you mean 'start-here'?"),
+        (["run", "start-hre"], "Did you mean 'start-here'?"),
     ],
 )
 def test_wrong_use_is_one_sentence_and_exit_code_2(capsys, monkeypatch, words, said):

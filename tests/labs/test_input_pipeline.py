@@ -202,6 +202,7 @@ def test_a_loader_that_does_not_read_the_data_is_told_so(loader, words):
     assert words in str(LAB.check(loader))
 
 
+@pytest.mark.timeout(300)  # on a busy machine the check measures again, with batches that cost more
 def test_a_loader_that_prepares_inline_is_told_so_and_one_with_a_cache_passes():
     assert "every sample is prepared again in each epoch" in str(LAB.check(programs.broken))
     assert LAB.check(programs.cached).passed

@@ -17,7 +17,7 @@ from rank_helpers import ROOT, foreground, ours
 def nothing_left_running():
     before = ours()
     yield
-    patience = time.monotonic() + 8  # a busy machine takes its time
+    patience = time.monotonic() + 20  # a busy machine takes its time
     while left := {pid: command for pid, command in ours().items() if pid not in before}:
         if time.monotonic() > patience:
             for pid in left:
