@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -32,6 +33,9 @@ from .view.live.run_bar import run_shown
 if TYPE_CHECKING:
     from .labs.help import Help
     from .view.widgets import Panel
+
+OTHER_MYSTERIES = 5
+"""Programs that are tried in place of one whose fault a busy machine hides."""
 
 
 @checked()
@@ -231,14 +235,20 @@ class Lab:
         """Run one of the lab's programs without saying which: a record to diagnose. Another seed, another program.
 
         Args:
-            seed: chooses it, and its settings; None takes a new one. The same seed gives the same program.
+            seed: chooses it, and its settings; None takes a new one, and another where this machine hides what it shows.
+                The same seed gives the same program.
 
         Raises:
             CannotTell: this machine is too busy for the record to show its fault.
         """
-        from .labs.checking import new_seed
+        from .labs.checking import CannotTell, new_seed
 
-        return make(self, new_seed() if seed is None else checked_seed(seed))
+        if seed is not None:
+            return make(self, checked_seed(seed))
+        for _ in range(OTHER_MYSTERIES):
+            with contextlib.suppress(CannotTell):  # what times show is hidden by noise: another program may show more
+                return make(self, new_seed())
+        return make(self, new_seed())
 
     @checked()
     def diagnose(self, mystery: Mystery, answer: str) -> Diagnosed:

@@ -199,7 +199,7 @@ def the_answer(data, rank, world_size, batch, seed):
     ],
 )
 def test_a_loader_that_does_not_read_the_data_is_told_so(loader, words):
-    assert words in str(LAB.check(loader))
+    assert words in str(LAB.check(loader, seed=1))  # elsewhere a rank may have no whole batch, which is said instead
 
 
 @pytest.mark.timeout(300)  # on a busy machine the check measures again, with batches that cost more

@@ -211,7 +211,7 @@ def test_wrong_use_is_refused_before_anything_starts():
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (lambda gradients, link: 1000.0, "large buckets leave when the backward pass is nearly over"),
+        (lambda gradients, link: 1e5, "large buckets leave when the backward pass is nearly over"),
         (lambda gradients, link: 1e-6, "many small buckets each pay the link's latency"),
         (lambda gradients, link: "1 MiB", "returned '1 MiB'; return a number of MiB above 0"),
         (lambda gradients, link: 1 / 0, "did not finish"),
