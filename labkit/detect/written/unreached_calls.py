@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...record.quantity import Quantity
 from ...record.schema import Record
 from ..verdict import Verdict, answering
+from .measures import READ, read_in_the_source
 
 NAME = "unreached-calls"
 QUESTION = "Does the training come to each of its calls?"
@@ -18,15 +19,13 @@ _answer = answering(NAME, QUESTION)
 
 def detect(record: Record) -> Verdict:
     """Look at what was read in the source, on rank 0."""
-    events = record.run.ranks[0].events
-    files = next((int(event.fields["files"]) for event in events if event.name == "source_read"), 0)
-    if not files:
+    events, evidence = read_in_the_source(record.run)
+    if not evidence:
         return _answer("not_applicable", "source-not-read")
-    evidence = {"files": Quantity(files, "", "read in the source")}
     for event in events:
         if event.name == "unreached":
             call, after = str(event.fields["call"]), str(event.fields["after"])
-            evidence["ended_before_at"] = Quantity(after, "", "read in the source")
+            evidence["ended_before_at"] = Quantity(after, "", READ)
             known = {"call": call, "after": after, "ends_with": event.fields["ends_with"]}
             return _answer("found", "call-never-reached", evidence, where=str(event.fields["where"]) or None, **known)
     return _answer("clear", "calls-are-reached", evidence)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...record.quantity import Quantity
 from ...record.schema import Record
 from ..verdict import Verdict, answering
+from .measures import READ, read_in_the_source
 
 NAME = "unread-settings"
 QUESTION = "Is each setting of the training read?"
@@ -18,18 +19,16 @@ _answer = answering(NAME, QUESTION)
 
 def detect(record: Record) -> Verdict:
     """Look at what was read in the source, on rank 0."""
-    events = record.run.ranks[0].events
-    files = next((int(event.fields["files"]) for event in events if event.name == "source_read"), 0)
-    if not files:
+    events, evidence = read_in_the_source(record.run)
+    if not evidence:
         return _answer("not_applicable", "source-not-read")
-    evidence = {"files": Quantity(files, "", "read in the source")}
     seen = [event.fields for event in events if event.name == "unread"]
     if not seen:
         return _answer("clear", "settings-are-read", evidence)
     first = next((fields for fields in seen if fields["alone"]), next(iter(seen)))
     where = str(first["where"]) or None
     names = sorted({str(fields["setting"]) for fields in seen})
-    evidence["unread"] = Quantity(", ".join(names), "", "read in the source")
+    evidence["unread"] = Quantity(", ".join(names), "", READ)
     if first["kind"] == "option":
         return _answer("found", "option-never-read", evidence, where=where, name=first["setting"])
     status = "found" if first["alone"] else "inconclusive"

@@ -220,11 +220,11 @@ def loss(*records: Record, references: bool = True) -> Picture:
     figure = Figure(figsize=(10.5, 3.9))
     left, right = figure.subplots(1, 2)
     words = []
-    few = max(len(loss_curve(record.run).samples) for record in records) < FEW_STEPS
+    curves = [loss_curve(record.run) for record in records]
+    few = max(len(curve.samples) for curve in curves) < FEW_STEPS
     drawn = np.asarray if few else smoothed
-    for index, (record, name) in enumerate(zip(records, names_of(records), strict=True)):
+    for index, (record, curve, name) in enumerate(zip(records, curves, names_of(records), strict=True)):
         style = {"color": palette.VARIANT_COLOUR[index % 6], "linestyle": palette.VARIANT_LINE[index % 6]}
-        curve = loss_curve(record.run)
         if not len(curve.samples):
             raise UsageError(f"{name} has no steps to draw; read batches through probe.batches(loader)")
         style |= {"marker": "os^Dvx"[index % 6]} if few else {}

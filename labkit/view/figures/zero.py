@@ -96,8 +96,8 @@ def memory_over_a_step(*records: Record) -> Picture:
     axes[0][0].set_ylim(0, 1.12 * max(most, *(space for space in rooms if space < 2 * most), most))
     for row in axes:
         row[0].set_ylabel("bytes a parameter")
-    said = ", or ".join(dict.fromkeys(room_said(record) for _, record, run in entries if room(run)))
-    _memory_legend(figure, said, {c for _, _, run in entries for c in _categories(run)})
+    said = _rooms_said(entries)
+    _memory_legend(figure, said, _category_handles(entries))
     alt = "Memory over a step, by rank and category. " + "; ".join(words) + "."
     return finish(figure, records, alt, top=1 - (0.24 + 0.18 * _legend_rows(figure)) / figure.get_figheight())
 
@@ -126,7 +126,7 @@ def _memory_at_the_peak(records: Sequence[Record], entries: list[tuple[str, Reco
             axis.plot(paper.total / psi(run), place, marker="D", color=palette.YELLOW, markeredgecolor="black", markersize=6)
         axis.annotate(f"{left:.2f}", (left, place), (6, 0), textcoords="offset points", fontsize=8.5, va="center")
         words.append(f"{title}: {left:.2f} bytes a parameter at the most, {between:.2f} before the forward pass")
-    said = ", or ".join(dict.fromkeys(room_said(record) for _, record, run in entries if room(run)))
+    said = _rooms_said(entries)
     for space in dict.fromkeys(room(run) for _, _, run in entries if room(run)):
         axis.axvline(space, color=palette.GREY, linewidth=1.4, linestyle=":")
     axis.set_yticks(range(len(entries)), [title for title, _, _ in entries])
@@ -134,12 +134,7 @@ def _memory_at_the_peak(records: Sequence[Record], entries: list[tuple[str, Reco
     axis.set_xlim(0, 1.1 * axis.get_xlim()[1])
     axis.set_xlabel("bytes a parameter, on the rank that keeps the most, at the instant when it does")
     plain_axes(axis)
-    found = {c for _, _, run in entries for c in _categories(run)}
-    handles: list[Any] = [
-        Patch(facecolor=COLOUR[name], hatch=HATCH[name], edgecolor="white", label=name.replace("_", " "))
-        for name in (*CATEGORIES, UNTOLD)
-        if name in found
-    ]
+    handles = _category_handles(entries)
     handles += [
         Line2D([], [], color="black", linewidth=1.6, label="before the forward pass"),
         Line2D([], [], color=palette.YELLOW, markeredgecolor="black", marker="D", linestyle="", label="the paper's formula"),
@@ -182,12 +177,22 @@ def _draw_memory(axis: Any, title: str, run: Run) -> None:
     plain_axes(axis)
 
 
-def _memory_legend(figure: Figure, room: str, categories: set[str]) -> None:
-    handles: list[Any] = [
+def _rooms_said(entries: Sequence[tuple[str, Record, Run]]) -> str:
+    """How the memory of a device was chosen, each way once."""
+    return ", or ".join(dict.fromkeys(room_said(record) for _, record, run in entries if room(run)))
+
+
+def _category_handles(entries: Sequence[tuple[str, Record, Run]]) -> list[Any]:
+    """For a legend: the categories of which any run keeps something."""
+    found = {category for _, _, run in entries for category in _categories(run)}
+    return [
         Patch(facecolor=COLOUR[name], hatch=HATCH[name], edgecolor="white", label=name.replace("_", " "))
         for name in (*CATEGORIES, UNTOLD)
-        if name in categories
+        if name in found
     ]
+
+
+def _memory_legend(figure: Figure, room: str, handles: list[Any]) -> None:
     handles.append(figure.axes[0].plot([], [], color="black", linestyle="--", label="the paper's formula")[0])
     if room:
         handles.append(figure.axes[0].plot([], [], color=palette.GREY, linestyle=":", label=room.replace(" (", "\n("))[0])

@@ -1,4 +1,7 @@
-"""How the tests of exercises choose: all wrong answers in `make soak`, every so many-th of the slow ones in `make test`."""
+"""What the tests of exercises share: which wrong answers are tried (all in `make soak`, every so many-th of the slow ones in
+`make test`), and an answer out of code that a learner might have written."""
+
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,13 @@ def each(answers, *, quick_every: int = 1):
             for number, (name, answer) in enumerate(answers.items())
         ],
     )
+
+
+def written(code: str, name: str) -> Any:
+    """What the code defines under a name."""
+    there: dict[str, Any] = {"__name__": "__main__"}
+    exec(code, there)
+    return there[name]
 
 
 def named(*functions) -> dict:

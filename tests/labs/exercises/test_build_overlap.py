@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from answers import written
 
 import labkit
 from labkit.labs.overlap.build import Case, Seen, _gradients, _traffic
@@ -39,20 +40,14 @@ WRONG = {
 SLOW = {"waits in the hook", "a bucket twice", "one a gradient", "nothing put back", "the frozen too"}
 
 
-def written(code, name="my_ddp"):
-    there = {}
-    exec(code, there)
-    return there[name]
-
-
 def changed(before, after):
     assert RIGHT.count(before) == 1, before
-    return written(RIGHT.replace(before, after))
+    return written(RIGHT.replace(before, after), "my_ddp")
 
 
 @pytest.mark.ranks
 def test_the_solution_equals_torch_s_own():
-    assert LAB.check(written(RIGHT), NAME).passed
+    assert LAB.check(written(RIGHT, "my_ddp"), NAME).passed
 
 
 @pytest.mark.ranks
@@ -85,13 +80,13 @@ def my_ddp(module, cap_bytes):
 
 @pytest.mark.ranks
 def test_buckets_that_leave_when_the_backward_pass_is_over_are_refused():
-    assert "leaves when all gradients are there" in str(LAB.check(written(AT_THE_END), NAME, seed=5))
+    assert "leaves when all gradients are there" in str(LAB.check(written(AT_THE_END, "my_ddp"), NAME, seed=5))
 
 
 @pytest.mark.ranks
 def test_where_it_begins_is_refused_and_torch_s_own_is_no_answer():
     begun = LAB.reset_exercise(NAME).code.rpartition("\n\n\n")[0]
-    assert "begin with different weights" in str(LAB.check(written(begun), NAME, seed=5))
+    assert "begin with different weights" in str(LAB.check(written(begun, "my_ddp"), NAME, seed=5))
 
     def wraps(module, cap_bytes):
         from torch.nn.parallel import DistributedDataParallel

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from answers import written
 
 import labkit
 from labkit.labs.zero_stages.build import Case, Seen, _judge, drawn_cases
@@ -45,15 +46,9 @@ WRONG = {
 SLOW = {"half on three ranks", "another Adam", "rounded down", "a sum"}
 
 
-def written(code):
-    there = {}
-    exec(code, there)
-    return there["my_optimizer"]
-
-
 @pytest.mark.ranks
 def test_the_solution_equals_the_plain_optimizer():
-    assert LAB.check(written(RIGHT), NAME).passed
+    assert LAB.check(written(RIGHT, "my_optimizer"), NAME).passed
 
 
 @pytest.mark.ranks
@@ -61,13 +56,13 @@ def test_the_solution_equals_the_plain_optimizer():
 def test_what_is_wrong_is_said(name):
     (before, after), sentence = WRONG[name]
     assert RIGHT.count(before) == 1, before
-    assert sentence in str(LAB.check(written(RIGHT.replace(before, after)), NAME, seed=5))
+    assert sentence in str(LAB.check(written(RIGHT.replace(before, after), "my_optimizer"), NAME, seed=5))
 
 
 @pytest.mark.ranks
 def test_where_it_begins_is_refused_for_its_bytes():
     begun = LAB.reset_exercise(NAME).code.rpartition("\n\n\n")[0]
-    assert "the state of all parameters" in str(LAB.check(written(begun), NAME, seed=5))
+    assert "the state of all parameters" in str(LAB.check(written(begun, "my_optimizer"), NAME, seed=5))
 
 
 def test_cases_are_never_a_multiple_of_the_ranks():

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from answers import written
 
 from labkit import labs
 from labkit.facade import Lab
@@ -16,9 +17,7 @@ def answer_of(code: str, signature: str):
     """What the code defines under the name that the exercise asks for."""
     wanted = re.search(r"(?:def|class) (\w+)", signature)
     assert wanted, signature
-    names: dict = {"__name__": "__main__"}
-    exec(compile(code, "solution", "exec"), names)
-    return names[wanted[1]]
+    return written(code, wanted[1])
 
 
 @pytest.mark.parametrize("slug", SOLVED)
