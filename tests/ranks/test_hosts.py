@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import host_programs as programs
@@ -47,6 +49,18 @@ def stacks() -> set[str]:
         except OSError:
             continue
     return found
+
+
+@contextlib.contextmanager
+def kept(holder: int) -> Iterator[set[str]]:
+    """The network stacks that a process holds, as `stacks` names them.
+
+    They are held open meanwhile: the kernel gives the number of one that is gone to the next, which may be another test's.
+    """
+    path = Path(f"/proc/{holder}")
+    links = [path / "ns/net", *(link for link in path.glob("fd/*") if "net:" in os.readlink(link))]
+    with contextlib.ExitStack() as held:
+        yield {os.readlink(f"/proc/self/fd/{held.enter_context(link.open('rb')).fileno()}") for link in links}
 
 
 @pytest.mark.parametrize(("ranks", "count"), [(2, 2), (3, 2), (3, 3), (4, 2)])
@@ -101,19 +115,19 @@ def test_a_command_runs_in_its_host_and_only_hosts_of_one_set_reach_each_other(p
 def test_nothing_is_left_after_use_nor_after_an_error(permitted):
     interfaces = Path("/proc/self/net/dev").read_text().count(":")
     for failing in (False, True):
-        try:
-            with hosts(links(3, 3, "100mbit")) as up:
-                holder = Path(f"/proc/{up.seats.holder_pid}")
-                own = {os.readlink(holder / "ns/net"), *(os.readlink(holder / f"fd/{fd}") for fd in up.seats.fds)}
-                assert len(own) == 4 and os.readlink("/proc/self/ns/net") not in own
-                assert Path("/proc/self/net/dev").read_text().count(":") == interfaces
-                pid = up.seats.holder_pid
-                if failing:
-                    raise KeyError("the user's own")
-        except KeyError:
-            assert failing
-        assert not started_ticks(pid)
-        assert not own & stacks()
+        with contextlib.ExitStack() as held:
+            try:
+                with hosts(links(3, 3, "100mbit")) as up:
+                    pid = up.seats.holder_pid
+                    own = held.enter_context(kept(pid))
+                    assert len(own) == 4 and os.readlink("/proc/self/ns/net") not in own
+                    assert Path("/proc/self/net/dev").read_text().count(":") == interfaces
+                    if failing:
+                        raise KeyError("the user's own")
+            except KeyError:
+                assert failing
+            assert not started_ticks(pid)
+            assert not own & stacks()
 
 
 OWNS = """
@@ -138,12 +152,11 @@ with hosts(links(2, 2, "100mbit")) as up:
 def test_hosts_die_with_their_owner_however_it_ends(script, permitted, number):
     process = script(OWNS)
     holder = int(process.stdout.readline())
-    path = Path(f"/proc/{holder}")
-    own = {os.readlink(path / "ns/net"), *(os.readlink(link) for link in path.glob("fd/*") if "net:" in os.readlink(link))}
-    assert len(own) == 3 and own & stacks()  # ranks are in two of them
-    process.send_signal(number)
-    process.wait(timeout=60)
-    wait_until(lambda: not started_ticks(holder) and not own & stacks(), within_s=20, what="the end of the hosts")
+    with kept(holder) as own:
+        assert len(own) == 3 and own & stacks()  # ranks are in two of them
+        process.send_signal(number)
+        process.wait(timeout=60)
+        wait_until(lambda: not started_ticks(holder) and not own & stacks(), within_s=20, what="the end of the hosts")
 
 
 def test_ranks_whose_hosts_are_taken_away_end_with_a_named_error(folder, permitted):
