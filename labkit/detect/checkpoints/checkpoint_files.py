@@ -38,7 +38,7 @@ def detect(record: Record) -> Verdict:
     run = record.run
     saves = [(log.head.rank, e.step, e.fields) for log in run.ranks for e in log.events if e.name == "torch_save"]
     if not saves:
-        return _answer("not_applicable", "nothing-saved-with-torch-save")
+        return _answer("not_applicable", "nothing-saved")
     paths = {fields["path"] for _, _, fields in saves}
     evidence = {"saves": Quantity(len(saves), "of all ranks"), "paths": Quantity(len(paths))}
     for verdict in (_of_ranks(run, evidence), _of_threads(saves, evidence), _of_content(run, saves, evidence)):
@@ -54,7 +54,7 @@ def _of_ranks(run: Run, evidence: dict[str, Quantity]) -> Verdict | None:
     for log in run.ranks:
         for event in log.events:
             path = (log.head.host, str(event.fields.get("path", "")))
-            if event.name == "torch_save" and path[1]:
+            if event.name == "torch_save" and path[1] and not event.fields.get("shared"):
                 by_path.setdefault(path, {})[log.head.rank] = event.fields
             elif event.name == "checkpoint_moved":
                 moved.setdefault(path, {}).setdefault(log.head.rank, []).append(str(event.fields["content"]))
@@ -67,6 +67,20 @@ def _of_ranks(run: Run, evidence: dict[str, Quantity]) -> Verdict | None:
             events = [e for log in run.ranks for e in log.events if e.name == "checkpoint_moved"]
             where = next(_where(e.fields) for e in events if e.fields["path"] == path[1])
             return _answer("found", "ranks-replace-one-file", evidence, where=where, ranks=sorted(of))
+    return _of_parts(run, evidence)
+
+
+def _of_parts(run: Run, evidence: dict[str, Quantity]) -> Verdict | None:
+    """Whether ranks of one machine that write a checkpoint together, each its parts, put them into different folders."""
+    if len({log.head.host for log in run.ranks}) > 1:
+        return None
+    each = [[e.fields for e in log.events if e.name == "torch_save" and e.fields.get("shared")] for log in run.ranks]
+    if len({len(of_rank) for of_rank in each}) > 1:
+        return None
+    for together in zip(*each, strict=True):
+        paths = {str(fields["path"]) for fields in together} - {""}
+        if len(paths) == run.world_size > 1:
+            return _answer("found", "parts-in-different-folders", evidence, where=_where(together[0]), folders=len(paths))
     return None
 
 

@@ -31,9 +31,11 @@ EXPLAINED = {
 +     os.replace(f"{path}.part", path)
 + dist.barrier()
 """,
-        "labkit watches torch.save, renames and copies: the path, what is there already, which states are in what is "
-        "saved, by the keys that torch gives them, and in a thread whether the tensors are those that training changes.",
-        "What other libraries write is not seen. A schedule that a program keeps as numbers of its own is not recognised.",
+        "labkit watches torch.save, torch.distributed.checkpoint, safetensors, renames and copies: the path, what is there "
+        "already, which states are in what is saved, by the keys that torch gives them, and in a thread whether the tensors "
+        "are those that training changes.",
+        "What other libraries write is not seen, nor how far torch's own save in the background has come. A schedule that a "
+        "program keeps as numbers of its own is not recognised.",
         lab="crash-recovery",
     ),
     "resume-is-whole": Explained(
@@ -48,12 +50,12 @@ EXPLAINED = {
 + schedule.load_state_dict(state["schedule"])
 + scaler.load_state_dict(state["scaler"])
 """,
-        "labkit watches torch.load and each load_state_dict, knows tensors again by some of their values, and looks at "
-        "the first step of each optimizer after a load: its moments, its learning rate, the scale, and whether the "
-        "weights are those that were loaded.",
+        "labkit watches torch.load, torch.distributed.checkpoint, load_file of safetensors and each load_state_dict, knows "
+        "tensors again by some of their values, and looks at the first step of each optimizer after a load: its moments, "
+        "its learning rate, the scale, and whether the weights are those that were loaded.",
         "A training that begins anew from the weights of a checkpoint looks like a resume that forgets. Labkit says found "
         "only where the script restores a part, counts on from the file or writes it again, with the same settings. "
-        "Parts of sharded weights are not read.",
+        "Parts of sharded weights are not read, nor what safe_open gives tensor by tensor.",
         lab="crash-recovery",
         needs="a run that loads a checkpoint and trains on",
     ),

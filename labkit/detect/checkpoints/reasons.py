@@ -6,13 +6,20 @@ from ..catalogue import Reason
 
 _FILES = {
     # checkpoint-files
-    "nothing-saved-with-torch-save": Reason(
-        "the script saved nothing with torch.save while it was watched",
+    "nothing-saved": Reason(
+        "the script saved nothing with torch.save, torch.distributed.checkpoint or safetensors while it was watched",
         "run the script under `labkit doctor` for so many steps that it saves",
     ),
     "ranks-save-to-one-path": Reason(
         "{ranks:all rank/ranks} save to the same file: what one writes, another tears",
-        "save on rank 0 alone (dist.get_rank() == 0, not local_rank == 0 of each node), or give each rank a file of its own",
+        "save on rank 0 alone (dist.get_rank() == 0, not local_rank == 0 of each node), or give each rank a file of its "
+        "own; torch.distributed.checkpoint.save() shares the work out between ranks, unless it is given no_dist=True",
+    ),
+    "parts-in-different-folders": Reason(
+        "ranks save one checkpoint together with torch.distributed.checkpoint, and name {folders} folders for it: each "
+        "holds the parts of one rank, and none can be loaded",
+        "give save() the same checkpoint_id on every rank; where rank 0 makes the name (a time, a temporary folder), "
+        "broadcast it first",
     ),
     "ranks-replace-one-file": Reason(
         "{ranks:all rank/ranks} move checkpoints of different content to the same name: the last one stays, and the state "
@@ -71,6 +78,12 @@ _RESUMES = {
         "take the words in front of the names off (module., _orig_mod.), save model.module.state_dict() under DDP, and look "
         "at the missing and unexpected keys that load_state_dict returns",
     ),
+    "nothing-was-read": Reason(
+        "torch.distributed.checkpoint.load() was asked for names of which the checkpoint has none ({example}): with "
+        "allow_partial_load=True nothing was read, and nothing was said",
+        "ask for the names that were saved (get_model_state_dict() takes module. and _orig_mod. off), and leave "
+        "allow_partial_load out",
+    ),
     "loaded-weights-put-back": Reason(
         "{share:.0%} of the loaded weights are, after the first update, where they were before the load: copies that an "
         "optimizer had made of them earlier (fp32 masters) were written over what was loaded",
@@ -92,14 +105,20 @@ _RESUMES = {
         "give the model its part of the file too: model.load_state_dict(checkpoint[…]), with the names that it has",
     ),
     "weights-missing-from-file": Reason(
-        "{missing:.0%} of the optimizer's weights are in no key of the checkpoint, and its moments are: strict=False left "
-        "them as they were initialised",
-        "save all of model.state_dict(), and load with strict=True",
+        "{missing:.0%} of the optimizer's weights are in no key of the checkpoint, and its moments are: strict=False or "
+        "allow_partial_load=True left them as they were initialised",
+        "save all of model.state_dict(), and load with strict=True, or without allow_partial_load",
     ),
     "optimizer-state-dropped": Reason(
         "the optimizer was given its moments from a file, and has none as training goes on: something dropped them, or "
         "another optimizer makes the steps",
         "load the optimizer's state last, into the optimizer that makes the steps: after it is made, and after wrapping",
+    ),
+    "moments-not-asked-for": Reason(
+        "the checkpoint holds the optimizer's moments, and torch.distributed.checkpoint.load() was not asked for them: it "
+        "reads the keys that it is given, and a new optimizer's state_dict() has none of its moments yet",
+        "ask with get_state_dict(model, optimizer), which makes the moments first, load into what it returns, and give that "
+        "back with set_state_dict()",
     ),
     "optimizer-not-given": Reason(
         "the checkpoint holds the optimizer's moments, training goes on from its weights, and the optimizer begins with "

@@ -86,6 +86,10 @@ TESTS = (
         place=_of_load,
     ),
     _Test(
+        "moments-not-asked-for",
+        lambda one: _lost_moments(one) and bool(one.fields["optimizer_given"] and one.fields.get("unread_moments")),
+    ),
+    _Test(
         "optimizer-state-dropped",
         lambda one: _lost_moments(one) and bool(one.fields["optimizer_given"] and one.fields["file_moments"]),
         place=_of_optimizer,
@@ -183,7 +187,8 @@ def _of_modules(run: Run) -> Verdict | None:
                 "renamed": Quantity(int(fields["renamed"]), "that would fit but for words in front"),
             }
             where = str(fields["where"]) or None
-            return _answer("found", "nothing-was-loaded", evidence, where=where, example=str(fields["example"]))
+            reason = "nothing-was-read" if fields.get("in_place") else "nothing-was-loaded"
+            return _answer("found", reason, evidence, where=where, example=str(fields["example"]))
     return None
 
 

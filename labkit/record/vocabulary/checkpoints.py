@@ -40,6 +40,7 @@ _FILES = {
                     "meanwhile": Term(COUNT, "updates", "that were made until it was done"),
                     "seconds": Term(AMOUNT, "s", "that it took"),
                     "finished": Term(FLAG, "", "whether it was done as the script ended"),
+                    "shared": Term(FLAG, "", "whether all ranks write their parts of it to this path together"),
                     **_COUNTERS,
                 },
             ),
@@ -90,7 +91,8 @@ _FILES = {
                     "example": Term(TEXT, "", "one that the module has not"),
                     "from_file": Term(FLAG, "", "whether it came from a file"),
                     "updates": Term(COUNT, "updates", "that were made before"),
-                }
+                },
+                {"in_place": Term(FLAG, "", "whether the module's own tensors were filled from a file")},
             ),
         ),
     ),
@@ -150,7 +152,19 @@ _AVERAGES = {
         "a pass over a loader begins whose sampler orders the data by an epoch",
         (Shape({"epoch": Term(WHOLE, "", "that it believes in")}),),
     ),
-    "resumed": EventTerm("the first step of an optimizer after a load", (Shape(_RESUMED),)),
+    "resumed": EventTerm(
+        "the first step of an optimizer after a load",
+        (
+            Shape(
+                _RESUMED,
+                {
+                    "unread_moments": Term(
+                        FLAG, "", "whether the file has moments, the script asked for none, and the optimizer was given none"
+                    )
+                },
+            ),
+        ),
+    ),
     "average": EventTerm(
         "averaged weights that a script keeps, after an update",
         (

@@ -7,11 +7,13 @@ from typing import Any
 
 from ...record.probe import Probe
 from .averages import Averages
+from .distributed_checkpoints import DistributedCheckpoints
 from .evaluations import Evaluations
 from .loads import Loads
 from .patches import Patches
 from .positions import Positions
 from .resumes import Resumes
+from .safetensors_files import SafetensorsFiles
 from .saves import Saves
 
 
@@ -29,13 +31,18 @@ class Checkpoints:
         self.saves = Saves(probe, lambda states: self.averages.saved(states))
         self.loads = Loads(probe, self.saves, lambda: (self._updates, self.evaluations.count))
         self.resumes = Resumes(probe, self.loads.seen, self.saves.schedulers, self.saves.scalers)
+        self._other_formats = (
+            DistributedCheckpoints(self.saves, self.loads, self.resumes),
+            SafetensorsFiles(self.saves, self.loads),
+        )
         self.averages = Averages(probe, models, self.loads.seen)
         self.evaluations = Evaluations(probe, self.averages.holds, collectives)
         self.positions = Positions(probe)
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
-        for watcher in (self.saves, self.loads, self.resumes, self.evaluations, self.averages, self.positions):
+        watchers = (self.saves, self.loads, self.resumes, self.evaluations, self.averages, self.positions)
+        for watcher in (*watchers, *self._other_formats):
             watcher.attach(patches)
 
     def updated(self, optimizer: Any, update: int) -> None:

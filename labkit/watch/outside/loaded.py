@@ -26,6 +26,7 @@ class Loaded:
         marks: signatures of its weights.
         optimizers: what its optimizers hold.
         schedule_at, rate, scale: of the first scheduler and scaler in it; -1 without one.
+        unread: what its optimizers hold that the script did not ask for, where a file is read in part.
         made_at, made_step: updates, and the step, at which this process saved it; -1 for a file of another run.
     """
 
@@ -43,6 +44,7 @@ class Loaded:
     scale: float
     made_at: int = -1
     made_step: int = -1
+    unread: tuple[OptimizerState, ...] = ()
 
 
 @dataclass(eq=False)
@@ -78,8 +80,12 @@ class Seen:
     generation: int = 0
 
 
-def summed(states: States, number: int, path: str, where: str) -> Loaded:
-    """Keep of a file that was loaded what later questions need, and none of its tensors."""
+def summed(states: States, number: int, path: str, where: str, unread: tuple[OptimizerState, ...] = ()) -> Loaded:
+    """Keep of a file that was loaded what later questions need, and none of its tensors.
+
+    Args:
+        unread: what optimizers in the file hold that the script did not ask for.
+    """
     tensors = {plain_name(name): value for weights in states.weights for name, value in weights.items()}
     schedule = states.schedulers[0] if states.schedulers else {}
     rates = schedule.get("_last_lr") or [-1.0]
@@ -96,4 +102,5 @@ def summed(states: States, number: int, path: str, where: str) -> Loaded:
         int(schedule.get("last_epoch", -1)),
         float(rates[0]) if isinstance(rates, list) else -1.0,
         float(states.scalers[0].get("scale", -1.0)) if states.scalers else -1.0,
+        unread=unread,
     )

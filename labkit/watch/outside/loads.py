@@ -14,7 +14,7 @@ from .loaded import TENSORS, Given, ModuleLoad, Seen, summed
 from .patches import Patches, called_from
 from .saves import Saves
 from .source_of import keys_read
-from .states import States, optimizer_state, states_of
+from .states import OptimizerState, States, optimizer_state, states_of
 from .values import is_plain, signatures, storage, values
 
 LOADS = 64
@@ -38,7 +38,7 @@ class Loads:
         self.seen = Seen()
         self._inside = False
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._taken: dict[int, tuple[Any, dict[str, np.ndarray], tuple[int, int]]] = {}
+        self._taken: dict[int, tuple[Any, dict[str, np.ndarray], tuple[int, int], Any]] = {}
         self._told = 0
 
     def attach(self, patches: Patches) -> None:
@@ -47,18 +47,7 @@ class Loads:
         from torch.amp import grad_scaler
         from torch.optim import lr_scheduler
 
-        loaded = patches.noting(self._loaded)
-
-        def load(original):
-            def load(f, *args, **kwargs):
-                given = original(f, *args, **kwargs)
-                if not self._inside and len(self.seen.files) < LOADS:
-                    loaded(given, f, called_from())
-                return given
-
-            return load
-
-        patches.wrap(torch, "load", load)
+        patches.wrap(torch, "load", self.around(patches))
         patches.wrap(torch.nn.Module, "state_dict", self._module_state(patches))
         patches.wrap(torch.nn.Module, "load_state_dict", self._module_load(patches))
         given = self._state_load(patches)
@@ -70,17 +59,32 @@ class Loads:
 
     # Files
 
-    def _loaded(self, obj: Any, f: Any, where: str) -> None:
-        states = states_of(obj)
+    def around(self, patches: Patches) -> Any:
+        """What takes the place of a function (file, …) that reads a checkpoint and gives what is in it."""
+        loaded = patches.noting(lambda obj, f, where: self.loaded(states_of(obj), path_of(f), where))
+
+        def around(original):
+            def load(f, *args, **kwargs):
+                given = original(f, *args, **kwargs)
+                if not self._inside and len(self.seen.files) < LOADS:
+                    loaded(given, f, called_from())
+                return given
+
+            return load
+
+        return around
+
+    def loaded(self, states: States, path: str, where: str, unread: tuple[OptimizerState, ...] = ()) -> None:
+        """A file was read; `unread` is what its optimizers hold and the script did not ask for."""
         if not states.trains:
             return
-        path = path_of(f)
         if path:
             self._saves.files.known.add(path)
-        file = summed(states, len(self.seen.files), path, where)
+        file = summed(states, len(self.seen.files), path, where, unread)
         marks = file.marks.union(*(one.marks for one in file.optimizers))
-        for made, update, step in self._saves.made:
-            if marks and made and len(made & marks) >= 0.9 * len(made):
+        for made, update, step, to in self._saves.made:
+            same = len(made & marks) >= 0.9 * len(made) if made and marks else path == to != ""
+            if same:
                 file.made_at, file.made_step = update, step
         self.seen.files.append(file)
         self.seen.generation += 1
@@ -128,7 +132,7 @@ class Loads:
             self._taken.pop(next(iter(self._taken)))
         tensors = dict(list(given.items())[:4]) if len(given) < TENSORS else {}
         kept = {name: taken for name, value in tensors.items() if (taken := values(value, 8)) is not None}
-        self._taken[id(given)] = (weakref.ref(given), kept, self._done())
+        self._taken[id(given)] = (weakref.ref(given), kept, self._done(), weakref.ref(module))
 
     def _module_load(self, patches: Patches) -> Any:
         before, after = patches.noting(self._module_before), patches.noting(self._module_after)
@@ -161,7 +165,7 @@ class Loads:
 
     def _changed(self, state: Any) -> bool:
         """Whether what a module gave as its state has other values by now, after updates or an evaluation."""
-        reference, then, done = self._taken.get(id(state), (lambda: None, {}, self._done()))
+        reference, then, done, _ = self._taken.get(id(state), (lambda: None, {}, self._done(), None))
         if reference() is not state or done == self._done():
             return False
         now = {name: values(state[name], 8) for name in then if name in state}
@@ -175,23 +179,51 @@ class Loads:
         nothing = kept["given"] in (kept["own"], len(unexpected))
         now = _of_module(module)
         loaded = ModuleLoad(weakref.ref(module), file, where, kept["values"], now, frozenset(missing), nothing)
+        self._note(module, loaded, missing, unexpected, {name: kept[name] for name in ("given", "own", "changed")})
+
+    def _note(
+        self, module: Any, loaded: ModuleLoad, missing: list[str], unexpected: list[str], more: dict[str, Any]
+    ) -> None:
         self.seen.modules.append(loaded)
         self.seen.generation += 1
-        number = self._numbers.setdefault(module, len(self._numbers))
         self._probe.event(
             "module_loaded",
-            module=number,
-            where=where,
-            given=kept["given"],
-            own=kept["own"],
-            changed=kept["changed"],
+            module=self._numbers.setdefault(module, len(self._numbers)),
+            where=loaded.where,
             missing=len(missing),
             unexpected=len(unexpected),
             renamed=_renamed(missing, unexpected),
             example=unexpected[0] if unexpected else "",
-            from_file=file >= 0,
+            from_file=loaded.file >= 0,
             updates=self._done()[0],
+            **more,
         )
+
+    # Tensors that are filled where they lie
+
+    def asked(self) -> list[tuple[Any, dict[str, np.ndarray]]]:
+        """The modules that gave their state lately, each with some values of its parameters as they are now."""
+        modules = {id(module): module for *_, of in self._taken.values() if (module := of()) is not None}
+        return [(module, _of_module(module)) for module in modules.values()]
+
+    def filled(self, module: Any, before: dict[str, np.ndarray], where: str, names: list[str], absent: list[str]) -> None:
+        """A module's own tensors were filled with what the last file holds.
+
+        Args:
+            module: of these tensors.
+            before: some values of its parameters before it.
+            where: file:line.
+            names: of the module's parameters that were filled.
+            absent: names that were asked for and that the file has not.
+        """
+        missing = [name for name, _ in module.named_parameters() if name not in names]
+        load = ModuleLoad(
+            weakref.ref(module), len(self.seen.files) - 1, where, before, _of_module(module), frozenset(missing), not names
+        )
+        given = len(names) + len(absent)
+        self._note(module, load, missing, absent, {"given": given, "own": 0, "changed": False, "in_place": True})
+        for key in [key for key, (*_, of) in self._taken.items() if of() is module]:
+            del self._taken[key]  # what it gave has other values by now, as it should
 
     # Optimizers, schedulers, scalers
 

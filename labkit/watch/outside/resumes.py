@@ -41,6 +41,8 @@ class Resumes:
         self._styles: set[tuple[str, str]] = set()
         self._styled: weakref.WeakSet[Any] = weakref.WeakSet()
         self._open: _Open | None = None
+        self.paused = False
+        """While torch.distributed.checkpoint steps an optimizer with a learning rate of 0, so that it has moments."""
         self._handles: list[Any] = []
 
     def attach(self, patches: Patches) -> None:
@@ -82,7 +84,7 @@ class Resumes:
 
     def _before(self, optimizer: Any) -> None:
         generation, modules = self._checked.get(optimizer, (0, 0))
-        if generation == self._seen.generation:
+        if generation == self._seen.generation or self.paused:
             return
         self._checked[optimizer] = (self._seen.generation, len(self._seen.modules))
         held = {id(p) for group in optimizer.param_groups for p in group["params"]}
@@ -147,7 +149,8 @@ class Resumes:
             "optimizer_given": given is not None,
             "optimizer_where": given.where if given is not None else "",
             "file_optimizer": file is not None and "optimizer" in file.kinds,
-            "file_moments": then is not None and bool(then.types),
+            "file_moments": (then is not None and bool(then.types)) or _unread(file, then),
+            "unread_moments": _unread(file, then),
             "file_steps": -1 if then is None else then.steps,
             "steps": now.steps,
             "moments": bool(now.types),
@@ -188,6 +191,11 @@ def _fitting(file: Loaded | None, given: Given | None, now: OptimizerState) -> O
     of_file = file.optimizers if file is not None else []
     same = [one for one in of_file if one.parameters == now.parameters]
     return same[0] if same else None
+
+
+def _unread(file: Loaded | None, then: OptimizerState | None) -> bool:
+    """Whether the file has moments that the script did not ask for, and gave the optimizer a state without any."""
+    return file is not None and (then is None or not then.types) and any(one.types for one in file.unread)
 
 
 def _same(then: OptimizerState, now: OptimizerState) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
@@ -44,8 +45,9 @@ class Saves:
         """Called before the number of updates is asked for: between bursts it is told now and then."""
         self._pid = os.getpid()
         self.files = Files(self._moved)
-        self.made: list[tuple[frozenset[Any], int, int]] = []
-        """Of each save that could be loaded: signatures of its tensors, updates that were made, and the step."""
+        self.made: list[tuple[frozenset[Any], int, int, str]] = []
+        """Of each save that could be loaded: signatures of its tensors, updates that were made, the step, and the path of
+        one that ranks made together, whose tensors may be parts."""
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -53,29 +55,41 @@ class Saves:
         from torch.amp import grad_scaler
         from torch.optim import lr_scheduler
 
-        begin, end = patches.noting(self._begin), patches.noting(self._end)
+        patches.wrap(torch, "save", self.around(patches))
+        patches.wrap(threading.Thread, "start", self._started)
+        patches.wrap(lr_scheduler.LRScheduler, "__init__", _kept(patches.noting(self.schedulers.add)))
+        patches.wrap(grad_scaler.GradScaler, "__init__", _kept(patches.noting(self.scalers.add)))
+        self.files.attach(patches)
 
-        def save(original):
+    def around(self, patches: Patches) -> Any:
+        """What takes the place of a function (object, file, …) that writes a checkpoint."""
+        begin, end = patches.noting(self._begin), patches.noting(self.end)
+
+        def around(original):
             def save(obj, f, *args, **kwargs):
                 key = threading.get_ident()
-                if key in self._open or os.getpid() != self._pid:
+                if self.is_within(key) or _is_part(sys._getframe(1)):
                     return original(obj, f, *args, **kwargs)
                 begin(key, obj, f, called_from())
                 try:
                     given = original(obj, f, *args, **kwargs)
                 except BaseException:
-                    self._open.pop(key, None)
+                    self.give_up(key)
                     raise
                 end(key)
                 return given
 
             return save
 
-        patches.wrap(torch, "save", save)
-        patches.wrap(threading.Thread, "start", self._started)
-        patches.wrap(lr_scheduler.LRScheduler, "__init__", _kept(patches.noting(self.schedulers.add)))
-        patches.wrap(grad_scaler.GradScaler, "__init__", _kept(patches.noting(self.scalers.add)))
-        self.files.attach(patches)
+        return around
+
+    def is_within(self, key: int) -> bool:
+        """Whether a thread is writing a checkpoint already, or this process was forked off the one that is watched."""
+        return key in self._open or os.getpid() != self._pid
+
+    def give_up(self, key: int) -> None:
+        """What a thread was writing came to nothing."""
+        self._open.pop(key, None)
 
     def _started(self, original: Any) -> Any:
         """Note on each thread how many updates there were as it was started: what it is given is of that moment."""
@@ -93,10 +107,12 @@ class Saves:
         self._stepped[optimizer] = self._updates
 
     def _begin(self, key: int, obj: Any, f: Any, where: str) -> None:
-        if _is_library(obj):
-            return
+        if not _is_library(obj):
+            self.begin(key, states_of(obj), path_of(f), where)
+
+    def begin(self, key: int, states: States, path: str, where: str, shared: bool = False) -> None:
+        """A thread begins to write a checkpoint; `shared` if all ranks write their parts of it to one path together."""
         self.before()
-        states, path = states_of(obj), path_of(f)
         thread = threading.current_thread()
         aside = thread is not threading.main_thread()
         marks = _marks(states)
@@ -105,6 +121,7 @@ class Saves:
             "path": path,
             "over": path in self.files.known and os.path.exists(path),
             "where": where,
+            "shared": shared,
             "optimizer": "optimizer" in states.kinds,
             "scheduler": bool(states.kinds & {"scheduler", "unknown"}),
             "scaler": bool(states.kinds & {"scaler", "unknown"}),
@@ -125,14 +142,16 @@ class Saves:
             "_start": time.monotonic_ns(),
         }
 
-    def _end(self, key: int, finished: bool = True) -> None:
+    def end(self, key: int, finished: bool = True) -> None:
+        """A thread has written what it began; not `finished` where the script left it in the midst."""
         fields = self._open.pop(key, None)
         if fields is None:
             return
         now = time.monotonic_ns()
         seconds = (now - fields["_start"]) / 1e9
         if finished:
-            self.made.append((fields["_marks"], self._updates, self._probe.step))
+            to = fields["path"] if fields["shared"] else ""
+            self.made.append((fields["_marks"], self._updates, self._probe.step, to))
             del self.made[:-64]
             if fields["path"]:
                 self.files.saved(fields["path"], fields["content"], fields["optimizer"])
@@ -145,7 +164,7 @@ class Saves:
         """The script is over: threads that Python does not wait for leave what they write torn."""
         for key, fields in list(self._open.items()):
             if fields["_daemon"]:
-                self._end(key, finished=False)
+                self.end(key, finished=False)
 
     def _moved(self, path: str, content: str, where: str) -> None:
         self._probe.event("checkpoint_moved", path=path, content=content, where=where)
@@ -188,6 +207,11 @@ def _since(thread: Any, updates: int) -> int:
     """Updates that were made when a thread was given what it saves; for one of a pool, those made by now."""
     since = thread.__dict__.pop("_labkit_updates", updates)
     return updates if "ThreadPool" in thread.name else since
+
+
+def _is_part(frame: Any) -> bool:
+    """Whether torch.distributed.checkpoint writes, or reads, a part of a checkpoint."""
+    return frame.f_globals.get("__name__", "").startswith("torch.distributed.checkpoint.")
 
 
 def _is_library(obj: Any) -> bool:

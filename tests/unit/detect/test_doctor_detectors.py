@@ -674,7 +674,10 @@ def saved(path="a.pt", **fields):
         ([[saved(optimizer=False, scheduler=False, over=True)], []], ("clear", "weights-are-exported")),
         ([[saved(), saved(over=True)], []], ("inconclusive", "written-over-the-last-one")),
         ([[saved(), saved(over=True, others=1)], []], ("clear", "checkpoints-are-whole")),
-        ([[], []], ("not_applicable", "nothing-saved-with-torch-save")),
+        ([[], []], ("not_applicable", "nothing-saved")),
+        ([[saved(shared=True)], [saved(shared=True)]], ("clear", "checkpoints-are-whole")),
+        ([[saved("0", shared=True)], [saved("1", shared=True)]], ("found", "parts-in-different-folders")),
+        ([[saved("0", shared=True)], []], ("clear", "checkpoints-are-whole")),
     ],
 )
 def test_checkpoints(ranks, expected):

@@ -90,6 +90,8 @@ SCHEDULE = {"has_schedule": True, "schedule_at": 0}
         (LOST | {"file_optimizer": False, "file_moments": False}, ("found", "optimizer-not-in-file")),
         (LOST | {"stateful": False, "file_moments": False}, ("clear", "resume-holds-all")),  # plain descent has none
         ({"moments": False}, ("found", "optimizer-state-dropped")),
+        ({"moments": False, "unread_moments": True}, ("found", "moments-not-asked-for")),
+        ({"unread_moments": True}, ("clear", "resume-holds-all")),  # they came by other ways
         ({"weights_loaded": 0.0, "weights_arrived": 0}, ("found", "weights-not-given")),
         ({"weights_loaded": 0.0}, ("clear", "resume-holds-all")),  # they came by other ways
         ({"weights_missing": 0.2}, ("found", "weights-missing-from-file")),
@@ -128,6 +130,8 @@ def test_a_load_of_which_nothing_fits():
     nothing = module(missing=4, unexpected=4, renamed=4, example="module.weight")
     assert told("resume-is-whole", (updates(3), [nothing])) == ("found", "nothing-was-loaded")
     assert told("resume-is-whole", (updates(3), [nothing, module()]))[0] == "not_applicable"  # tried again
+    in_place = module(missing=4, unexpected=4, given=4, example="model.weight", in_place=True)
+    assert told("resume-is-whole", (updates(3), [in_place])) == ("found", "nothing-was-read")
     some = module(missing=2, unexpected=2)
     assert told("resume-is-whole", (updates(3), [some]))[0] == "not_applicable"  # a new head
 
