@@ -22,7 +22,7 @@ for other in range(int(sys.argv[2])):
         break
 else:
     sys.exit()  # so that they are nobody's children, and no launch counts them as its own
-print(os.getpid(), flush=True)
+os.write(1, b"%d\\n" % os.getpid())  # in one piece: numbers that run together would be nobody's, and never ended
 os.close(1)
 while True:
     os.kill(int(sys.argv[1]), 0)  # ends with the test, however that ends
@@ -31,10 +31,20 @@ while True:
 """
 
 
+def cores_that_rest() -> int:
+    """How many cores the other workers of this session leave; a worker that runs alone has them all to itself."""
+    others = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) - 1
+    return max(0, usable_cores() - others)
+
+
 @contextmanager
-def busy_cores() -> Iterator[list[int]]:
-    """One busy process a core while the block lasts; gives their ids, and ends them whatever the block does."""
-    command = [sys.executable, "-c", SPIN, str(os.getpid()), str(usable_cores())]
+def busy_cores(count: int | None = None) -> Iterator[list[int]]:
+    """Busy processes while the block lasts; gives their ids, and ends them whatever the block does.
+
+    Args:
+        count: how many; None for one on each core that the other workers of this session do not keep busy already.
+    """
+    command = [sys.executable, "-c", SPIN, str(os.getpid()), str(cores_that_rest() if count is None else count)]
     told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True).stdout
     pids = [int(word) for word in told.split()]
     try:

@@ -10,7 +10,7 @@ from collections import Counter
 
 import psutil
 import pytest
-from busy_cores import busy_cores
+from busy_cores import SPIN, busy_cores, cores_that_rest
 from healthy_programs import PROGRAMS
 from msgspec.structs import replace
 from verdict_matrix import EACH, MATRIX, allowed, here, offences, own_faults
@@ -112,12 +112,38 @@ def test_a_right_script_is_not_accused_while_the_cores_are_busy(name, ranks, tal
     assert not healthy_accusations(name, ranks, 1, tally, tmp_path)
 
 
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def spinning() -> set[int]:
+    """Processes that keep a core busy for this one, whether somebody knows their numbers or not."""
+    found = psutil.process_iter(["pid", "cmdline", "status"])
+    ours = [one.info for one in found if (one.info["cmdline"] or [])[2:4] == [SPIN, str(os.getpid())]]
+    return {one["pid"] for one in ours if one["status"] != psutil.STATUS_ZOMBIE}
+
+
 def test_the_cores_are_busy_only_as_long_as_they_are_to_be():
-    with pytest.raises(KeyError), busy_cores() as pids:
+    with pytest.raises(KeyError), busy_cores(usable_cores()) as pids:
         assert len(pids) == usable_cores() and all(psutil.pid_exists(pid) for pid in pids)
         assert not {child.pid for child in psutil.Process().children(recursive=True)} & set(pids)
         raise KeyError
-    assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids)
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_nobody_spins_on_though_many_begin_at_once():
+    for _ in range(10):
+        with busy_cores(4) as pids:
+            assert spinning() == set(pids) and len(pids) == 4
+    assert not spinning()
+
+
+def test_other_workers_keep_cores_busy_too(monkeypatch):
+    for workers, left in [("1", usable_cores()), ("2", usable_cores() - 1), ("64", 0)]:
+        monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", workers)
+        assert cores_that_rest() == left
+    with busy_cores() as pids:
+        assert not pids
 
 
 # All, by `make soak`
