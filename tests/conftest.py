@@ -6,7 +6,13 @@ import sys
 
 import pytest
 
+from labkit.ranks import forkserver
+
 pytest.register_assert_rewrite("lab_cases")  # they assert what a lesson says
+
+# The package stays as it is while tests run: ranks are forked with it, in place of each importing it. Kernels and
+# commands of the tests have servers of their own, without it, as users have.
+forkserver.PRELOAD = (*forkserver.PRELOAD, "labkit.ranks.entry", "labkit.watch", "labkit.doctor.rank")
 
 # jsonschema would load a grammar for one more format of its own: 1.5 s of each worker, for addresses that no test checks.
 sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]

@@ -22,6 +22,7 @@ PRELOAD = (
     "torch._dynamo",
     "torch.distributed",
     "torch.distributed.checkpoint",
+    "torch.distributed.optim",
     "torch.nn.parallel",
     "torch.utils.data",
     "torch.utils.data.distributed",

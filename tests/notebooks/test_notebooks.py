@@ -15,6 +15,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from lab_cases import of_lesson
 from needed import sliced
+from warm_kernels import warm_kernels
 
 from labkit import labs
 from labkit.errors import UnknownName
@@ -25,6 +26,18 @@ WITH_VARIANTS = {f"{spec.number:02d}_{spec.slug.replace('-', '_')}" for spec in 
 COMPARED = "nbval-ignore-output"
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels(tmp_path_factory):
+    """Kernels are forked from a process that has torch loaded."""
+    base = tmp_path_factory.getbasetemp()
+    with (
+        warm_kernels(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("JUPYTER_PATH", str(folder))
+        yield
 
 
 @pytest.fixture(autouse=True)
