@@ -2,12 +2,14 @@
 
 A finite number is (-1)^sign · significand · 2^exponent. fp32 has 8 exponent bits and 23 of the significand, tf32 8 and 10
 (NVIDIA A100 whitepaper, 2020), bf16 8 and 7, fp16 5 and 10. Rounding is to nearest, ties to even.
+The two formats of 8 bits are those of the Open Compute Project (OFP8 specification, 2023): E5M2 is as IEEE 754 has it, and
+E4M3 uses the exponent that would stand for infinity for numbers, so that it ends at 448 and has no infinity.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -24,6 +26,7 @@ class NumberFormat:
         name: as people call it.
         torch_name: the dtype of torch, empty for tf32, which exists inside matrix units only.
         bits: that a stored number takes in memory; tf32 is kept as fp32.
+        has_infinity: whether too large a number becomes infinite; without one it becomes the largest, as torch converts.
     """
 
     name: str
@@ -31,6 +34,7 @@ class NumberFormat:
     exponent_bits: int
     significand_bits: int
     bits: int
+    has_infinity: bool = True
 
     @property
     def bias(self) -> int:
@@ -39,7 +43,10 @@ class NumberFormat:
     @property
     def largest(self) -> float:
         """The largest finite number: what rounds beyond it becomes infinite."""
-        return float((2 - Fraction(1, 2**self.significand_bits)) * Fraction(2) ** self.bias)
+        gap = Fraction(1, 2**self.significand_bits)
+        if self.has_infinity:
+            return float((2 - gap) * Fraction(2) ** self.bias)
+        return float((2 - 2 * gap) * Fraction(2) ** (self.bias + 1))  # all ones are NaN
 
     @property
     def smallest_normal(self) -> float:
@@ -102,6 +109,9 @@ TF32 = NumberFormat("tf32", "", 8, 10, 32)
 BF16 = NumberFormat("bf16", "bfloat16", 8, 7, 16)
 FP16 = NumberFormat("fp16", "float16", 5, 10, 16)
 FORMATS = (FP32, TF32, BF16, FP16)
+E5M2 = NumberFormat("fp8 e5m2", "float8_e5m2", 5, 2, 8)
+E4M3 = NumberFormat("fp8 e4m3", "float8_e4m3fn", 4, 3, 8, has_infinity=False)
+OF_8_BITS = (E5M2, E4M3)
 
 
 def number_format(name: str) -> NumberFormat:
@@ -113,10 +123,10 @@ def number_format(name: str) -> NumberFormat:
     >>> number_format("fp16").largest, number_format("bf16").epsilon
     (65504.0, 0.0078125)
     """
-    for known in FORMATS:
+    for known in (*FORMATS, *OF_8_BITS):
         if known.name == name:
             return known
-    raise UnknownName("number format", name, [known.name for known in FORMATS])
+    raise UnknownName("number format", name, [known.name for known in (*FORMATS, *OF_8_BITS)])
 
 
 def _in_bits(form: NumberFormat, value: float) -> Rounded:
@@ -127,7 +137,10 @@ def _in_bits(form: NumberFormat, value: float) -> Rounded:
     if math.isinf(value):
         return Rounded(form, value, value, sign, ones, "0" * form.significand_bits, "exact")
     units, exponent = _rounded(form, abs(Fraction(value)))
-    if exponent > form.bias:
+    if not form.has_infinity and units * Fraction(2) ** (exponent - form.significand_bits) > form.largest:
+        at_the_end = _in_bits(form, math.copysign(form.largest, value))
+        return replace(at_the_end, given=value, fate="overflow")
+    if form.has_infinity and exponent > form.bias:
         infinite = math.copysign(math.inf, value)
         return Rounded(form, value, infinite, sign, ones, "0" * form.significand_bits, "overflow")
     hidden = 1 << form.significand_bits

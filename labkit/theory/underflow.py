@@ -23,13 +23,14 @@ def zero_below(form: NumberFormat) -> float:
 
 
 def infinite_from(form: NumberFormat) -> float:
-    """The smallest size that becomes infinite.
+    """The smallest size that becomes infinite; in a format without infinity, from which on it becomes the largest number.
 
-    >>> from .formats import FP16
-    >>> infinite_from(FP16)
-    65520.0
+    >>> from .formats import E4M3, FP16
+    >>> infinite_from(FP16), infinite_from(E4M3)
+    (65520.0, 464.0)
     """
-    return form.largest * (1 + 2.0 ** -(form.significand_bits + 1) / (2 - form.epsilon))
+    last = math.frexp(form.largest)[1] - 1  # exponent of the largest number
+    return form.largest + 2.0 ** (last - form.significand_bits - 1)
 
 
 def share_below(size: float, median: float, decades: float) -> float:

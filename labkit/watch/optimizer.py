@@ -21,6 +21,7 @@ from torch.optim.optimizer import (
 
 from ..record.probe import Probe
 from ..record.vocabulary import LOWEST_EXPONENT
+from .changes import Changes
 from .memory import GRADIENTS, PARAMETERS, STATE, MemoryWatch, local, state_tensors
 
 HIGHEST_EXPONENT = 130
@@ -103,13 +104,24 @@ class OptimizerWatch:
         optimizer: whose updates count.
         probe: writes into the step that is open; an update outside a step is not recorded.
         after: called after each update.
+        whole_step: compare the weights of `begin_step` with those of `end_step`, and with the first ones (counts
+            weights_with_gradient, weights_as_first): for a loop that goes on with the weights around its update, as one
+            does that rounds them itself. Otherwise the weights just before and just after the update are compared.
     """
 
-    def __init__(self, optimizer: Optimizer, probe: Probe, after: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        probe: Probe,
+        after: Callable[[], None] = lambda: None,
+        *,
+        whole_step: bool = False,
+    ) -> None:
         self._optimizer, self._probe, self._after = optimizer, probe, after
         self._exponents = np.zeros(HIGHEST_EXPONENT - LOWEST_EXPONENT + 1, dtype=np.int64)
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self._weights: list[torch.Tensor] = []
+        self._whole_step = whole_step
+        self._changes = Changes(self._parameters, probe, from_the_start=whole_step)
         self._memory_told = False
         self._steps = StepWatch(optimizer, probe, self._before_update, self._after_update)
 
@@ -118,15 +130,23 @@ class OptimizerWatch:
         self._steps.close()
         self._probe.array("gradient_exponents", self._exponents)
 
-    def _moved(self) -> list[nn.Parameter]:
-        return [p for p in self._parameters if p.grad is not None]
+    def begin_step(self) -> None:
+        """Before whatever the loop does in a step; see `whole_step`."""
+        self._changes.begin()
+
+    def end_step(self) -> None:
+        """After whatever the loop did in a step, and while it is still open; see `whole_step`."""
+        if self._changes.end():
+            self._tell_memory()
 
     @torch.no_grad()
     def _before_update(self) -> None:
-        gradients = [local(p.grad.detach()) for p in self._moved() if p.grad is not None]
-        self._weights = [local(p.detach()).clone() for p in self._moved()]
+        gradients = [local(p.grad.detach()) for p in self._parameters if p.grad is not None]
         if not gradients or not self._probe.in_step:
             return
+        if not self._whole_step:
+            self._changes.begin()
+        self._changes.push()
         flat = torch.cat([g.reshape(-1).float() for g in gradients])
         finite = flat[torch.isfinite(flat)]
         self._probe.count("gradient_elements", flat.numel())
@@ -137,22 +157,9 @@ class OptimizerWatch:
         counts = torch.bincount(powers - LOWEST_EXPONENT, minlength=len(self._exponents))
         self._exponents += counts.cpu().numpy()
 
-    @torch.no_grad()
     def _after_update(self) -> None:
-        if self._probe.in_step:
-            unchanged = lost = nonfinite = 0
-            for parameter, before in zip(self._moved(), self._weights, strict=True):
-                after, gradient = local(parameter.detach()), parameter.grad
-                assert gradient is not None
-                same = after == before
-                unchanged += int(same.sum())
-                lost += int((same & (local(gradient) != 0)).sum())
-                nonfinite += int((~torch.isfinite(after)).sum())
-            self._probe.count("weights_unchanged", unchanged)
-            self._probe.count("updates_lost", lost)
-            self._probe.count("weights_nonfinite", nonfinite)
-            self._tell_memory()
-        self._weights = []
+        if not self._whole_step and self._probe.in_step:
+            self.end_step()
         self._after()
 
     def _tell_memory(self) -> None:

@@ -26,6 +26,7 @@ class PrecisionWatch:
 
     Args:
         after_forward: called with the outputs of each forward pass of the program's own.
+        whole_step: see `OptimizerWatch`.
     """
 
     def __init__(
@@ -37,14 +38,24 @@ class PrecisionWatch:
         *,
         check_casts: bool = False,
         after_forward: Callable[[Any], None] = lambda outputs: None,
+        whole_step: bool = False,
     ) -> None:
         self._model, self._probe, self._after_forward = model, probe, after_forward
         self._inputs: tuple = ()
         self._looking, self._updates = False, 0
-        self._optimizer = OptimizerWatch(optimizer, probe, self._after_update if check_casts else lambda: None)
+        after = self._after_update if check_casts else lambda: None
+        self._optimizer = OptimizerWatch(optimizer, probe, after, whole_step=whole_step)
         self._others: list[Any] = [PassWatch(model, PassHooks(forward_ends=self._forward_ends))]
         if scaler is not None:
             self._others.append(ScalerWatch(scaler, probe))
+
+    def begin_step(self) -> None:
+        """Before whatever the loop does in a step; see `OptimizerWatch`."""
+        self._optimizer.begin_step()
+
+    def end_step(self) -> None:
+        """After whatever the loop did in a step; see `OptimizerWatch`."""
+        self._optimizer.end_step()
 
     def close(self) -> None:
         """Stop, and leave how often gradients of each power of two came to the optimizer."""

@@ -12,7 +12,7 @@ import labkit
 from labkit.detect.precision import measures
 from labkit.errors import RankFailed, UnknownName, UsageError
 from labkit.labs.precision import SPEC, numerics
-from labkit.labs.precision.loops import LOOPS, loss_of
+from labkit.labs.precision.loops import LOOPS, loss_of, round_at_random
 from labkit.theory.formats import BF16, FP16
 from labkit.workloads.digits import Digits
 from labkit.workloads.models import build
@@ -61,6 +61,28 @@ def test_in_fp32_a_hundred_thousand_additions_give_ten_and_a_rounding_error():
     assert numerics.add_up("float32") == pytest.approx(10.006, abs=5e-4)
     with pytest.raises(UsageError, match="still changes the sum after 10,000 additions"):
         numerics.stall("float32")
+
+
+def test_with_a_second_number_that_keeps_what_rounding_takes_a_sum_in_16_bits_arrives():
+    for dtype, form in (("bfloat16", BF16), ("float16", FP16)):
+        exact = 10_000 * form.round(1e-4).value
+        assert abs(numerics.add_up_with_the_rest(dtype) - exact) <= form.epsilon * exact
+    assert numerics.stall("bfloat16").value == 0.03125
+
+
+def test_in_bf16_a_ring_of_512_ranks_makes_a_mean_of_a_half_out_of_ones():
+    """256 + 1 is 256, so the ranks from the 257th on add nothing."""
+    for ranks, mean in ((256, 1.0), (512, 0.5), (1024, 0.25)):
+        assert numerics.mean_in_turn(torch.ones(ranks, 3, dtype=torch.bfloat16)).tolist() == [mean] * 3
+    assert numerics.mean_in_turn(torch.ones(512, 3)).tolist() == [1.0] * 3
+    parts = torch.randn(512, 500, generator=torch.Generator().manual_seed(0)) + 1
+
+    def error(ranks, kind):
+        exact = parts[:ranks].double().mean(0)
+        return float((numerics.mean_in_turn(parts[:ranks].to(kind)).double() - exact).norm() / exact.norm())
+
+    assert 1e-3 < error(8, torch.bfloat16) < error(64, torch.bfloat16) < error(512, torch.bfloat16) < 0.1
+    assert error(512, torch.float32) < 1e-6
 
 
 def test_a_long_dot_product_keeps_its_digits_only_if_it_is_added_up_in_32_bits():
@@ -138,6 +160,31 @@ def test_updates_of_16_bit_weights_round_away(run):
     assert value(bf16, "final_loss") > value(bf16, "final_loss_fp32") + 0.2
     for record in (half, bf16):
         assert 2 * value(record, "weights_bytes") == value(run("fp32"), "weights_bytes") == 4 * 9610
+
+
+@needs_processes
+def test_a_second_number_or_chance_brings_back_what_rounding_takes_from_bf16_weights(run):
+    """Single updates change as few weights as before; the weights move all the same, and end where fp32's do."""
+    lost = run("bf16-weights")
+    assert value(lost, "never_moved") > 0.6 and value(lost, "weights_gap_to_fp32") > 0.2
+    for variant, gap in (("bf16-kahan", 0.01), ("bf16-stochastic", 0.06)):
+        record = run(variant)
+        assert value(record, "lost_updates") > 0.6 and value(record, "never_moved") < 0.02
+        assert value(record, "weights_gap_to_fp32") < gap
+        assert value(record, "final_loss") == pytest.approx(value(record, "final_loss_fp32"), rel=0.01)
+        assert value(record, "weights_bytes") == value(lost, "weights_bytes")
+
+
+def test_rounding_by_chance_is_right_in_the_mean_and_leaves_bf16_numbers_as_they_are():
+    torch.manual_seed(0)
+    for number in (1.001, -1.001, 3e-5, -700.3):
+        upper = torch.tensor(number).bfloat16()
+        assert torch.equal(round_at_random(upper.float().repeat(50)), upper.repeat(50))
+        rounded = round_at_random(torch.full((20_000,), number)).double()
+        low, high = rounded.unique().tolist()
+        assert low < number < high and high - low <= BF16.epsilon * abs(number)
+        up = (number - low) / (high - low)
+        assert abs(float((rounded == high).double().mean()) - up) < 4 * math.sqrt(up * (1 - up) / 20_000)
 
 
 @needs_processes
@@ -269,6 +316,8 @@ TABLE = {
     "bf16-autocast":       ("clear",        "clear", NONE,    "clear", NONE,    "clear"),
     "half-weights":        ("clear",        "clear", NONE,    "found", NONE,    "clear"),
     "bf16-weights":        ("clear",        "clear", NONE,    "found", NONE,    "clear"),
+    "bf16-kahan":          ("clear",        "clear", NONE,    "clear", NONE,    "clear"),
+    "bf16-stochastic":     ("clear",        "clear", NONE,    "clear", NONE,    "clear"),
     "autocast-whole-loop": ("clear",        "found", NONE,    "clear", NONE,    "clear"),
     "clip-before-unscale": ("clear",        "clear", "found", "found", "clear", "clear"),
     "fixed":               ("clear",        "clear", NONE,    "clear", "clear", "clear"),

@@ -1,7 +1,9 @@
 """Do updates change the weights?
 
 A weight in 16 bits has neighbours: fp16 near 0.1 every 6e-5, bf16 every 5e-4. An update below half of that rounds away,
-step after step, however many there are. Weights kept in fp32 (a master copy, as autocast has it) add them up.
+step after step, however many there are. Weights kept in fp32 (a master copy, as autocast has it) add them up. So do
+weights that are rounded by chance, or beside which something keeps what rounding took: then most single updates change
+nothing, and in the end the weights have moved all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from ...record.quantity import Quantity
 from ...record.roles import Role
 from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
-from .measures import excess, lost_shares, memory_of, updates_of
+from .measures import Excess, excess, lost_shares, memory_of, never_moved, updates_of
 
 NAME = "lost-updates"
 QUESTION = "Are updates lost that fp32 weights would keep?"
@@ -20,6 +22,9 @@ WORTH_SAYING = 0.05
 """Share of the updates; in fp32 a few are too small for their weight as well."""
 
 ENOUGH = 3
+
+HALF = 0.5
+"""Weights that never moved, against updates that changed nothing: where updates come through the share sinks with each."""
 
 
 def detect(record: Record) -> Verdict:
@@ -39,17 +44,32 @@ def detect(record: Record) -> Verdict:
     if found.updates < ENOUGH:
         return _answer("inconclusive", "too-few-updates-to-compare", evidence, compared=found.updates, enough=ENOUGH)
     if found.low > WORTH_SAYING:
-        return _answer(
-            "found",
-            "updates-round-away-in-fp32-weights" if weights_are_fp32(record) else "updates-round-away",
-            evidence,
-            where=str(run.fact("loop_where", "")) or None,
-            own=found.own,
-            fp32=found.reference,
-        )
+        return _of_many(record, found, evidence)
     if found.high < WORTH_SAYING:
         return _answer("clear", "updates-lost-as-in-fp32", evidence, within=WORTH_SAYING)
     return _answer("inconclusive", "lost-updates-vary-from-step-to-step", evidence, more=found.share)
+
+
+def _of_many(record: Record, lost: Excess, evidence: dict[str, Quantity]) -> Verdict:
+    """Many updates change nothing one by one: whether the weights move in the end, where that was recorded."""
+    run, reference = record.run, record.runs[Role.REFERENCE]
+    still, beside = never_moved(run), never_moved(reference)
+    if still is not None:
+        evidence = {**evidence, "never_moved": Quantity(still, "of weights")}
+        beyond = still - (beside or 0.0)
+        told = {"own": lost.own, "still": still, "steps": len(updates_of(run))}
+        if beyond < WORTH_SAYING:
+            return _answer("clear", "updates-come-through", evidence, **told)
+        if beyond < HALF * lost.share:
+            return _answer("inconclusive", "updates-may-come-through", evidence, **told)
+    return _answer(
+        "found",
+        "updates-round-away-in-fp32-weights" if weights_are_fp32(record) else "updates-round-away",
+        evidence,
+        where=str(run.fact("loop_where", "")) or None,
+        own=lost.own,
+        fp32=lost.reference,
+    )
 
 
 def _none_seen(run: Run) -> Verdict:

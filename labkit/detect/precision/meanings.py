@@ -8,6 +8,8 @@ MEANINGS = {
     "zero_gradients_fp32": "elements of gradients that are exactly 0, in fp32",
     "lost_updates": "updates that are too small to change a weight",
     "lost_updates_fp32": "updates that are too small to change a weight, in fp32",
+    "never_moved": "weights that had gradients, and at the end still hold their first value",
+    "never_moved_fp32": "weights that had gradients, and at the end still hold their first value, in fp32",
     "first_nonfinite_step": "the first step with a NaN or an infinity, and in what",
     "weights_bytes": "memory of the weights",
     "gradients_bytes": "memory of the gradients",

@@ -51,6 +51,18 @@ def lost_shares(run: Run) -> np.ndarray:
     return np.array(shares)
 
 
+def never_moved(run: Run) -> float | None:
+    """Of the weights that had a gradient other than 0, the share that still held its first value after the last update.
+
+    Updates that round away one by one may still come through in the end, if something keeps what rounding took.
+    """
+    told = [step for step in updates_of(run) if step.counts.get("weights_with_gradient")]
+    if not told:
+        return None
+    counts = told[-1].counts
+    return counts.get("weights_as_first", 0) / counts["weights_with_gradient"]
+
+
 @dataclass(frozen=True)
 class Excess:
     """A share beyond the reference's, of what the reference leaves.

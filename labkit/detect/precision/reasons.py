@@ -89,6 +89,15 @@ REASONS = {
         "to the weight's neighbour, even in fp32",
         "the weights are fp32 already: find out what makes the gradients so small (clipping, scaling, the learning rate)",
     ),
+    "updates-come-through": Reason(
+        "{own:.0%} of the updates leave their weight as it was, and after {steps:plural update/updates} only {still:.1%} of "
+        "the weights hold their first value: what rounding takes from one update comes back in a later one"
+    ),
+    "updates-may-come-through": Reason(
+        "{own:.0%} of the updates leave their weight as it was, and after {steps:plural update/updates} {still:.0%} of the "
+        "weights hold their first value: too few updates to tell whether they come through",
+        "run more steps",
+    ),
     "updates-lost-as-in-fp32": Reason("updates are lost no more often than in fp32, within {within:.0%}"),
     "lost-updates-vary-from-step-to-step": Reason(
         "{more:.0%} more updates are lost than in fp32, but from step to step the share varies as much", "run more steps"

@@ -13,6 +13,7 @@ from .measures import (
     first_nonfinite,
     lost_shares,
     memory_of,
+    never_moved,
     repeated_batches,
     scaling,
     speed,
@@ -34,6 +35,9 @@ def precision_measures(record: Record) -> dict[str, Quantity]:
         "zero_gradients", zero_shares(run), zero_shares(reference) if reference else np.array([]), "of elements"
     )
     found |= _shares("lost_updates", lost_shares(run), lost_shares(reference) if reference else np.array([]), "of updates")
+    for name, of in (("never_moved", run), ("never_moved_fp32", reference)):
+        if of is not None and (still := never_moved(of)) is not None:
+            found[name] = Quantity(still, "of weights")
     scaler = scaling(run)
     if scaler is not None:
         found["skipped_steps"] = Quantity(int(scaler.skipped.sum()), "steps")

@@ -50,6 +50,16 @@ VARIANTS = (
         defaults=_SMALL_FOR_BF16,
     ),
     Variant(
+        name="bf16-kahan",
+        summary="weights in bf16, and a second bf16 number for each that keeps what rounding took",
+        defaults=_SMALL_FOR_BF16,
+    ),
+    Variant(
+        name="bf16-stochastic",
+        summary="weights in bf16, rounded up or down by chance, so that small updates count in the mean",
+        defaults=_SMALL_FOR_BF16,
+    ),
+    Variant(
         name="autocast-whole-loop",
         summary="one autocast context around the whole loop: every step computes with the first casts of the weights",
         defaults={"fixed_batch": True, "steps": 20, "loss_weight": 1.0},
@@ -91,6 +101,7 @@ SPEC = LabSpec(
         "final_loss_fp32",
         "zero_gradients",
         "lost_updates",
+        "never_moved",
         "skipped_steps",
         "first_nonfinite_step",
         "step_time_ratio_to_fp32",
@@ -134,6 +145,7 @@ SPEC = LabSpec(
         ("clip-before-unscale", "clip-before-unscale"),
         ("", "fixed"),
         ("", "bf16-autocast"),
+        ("", "bf16-kahan"),
     ),
     exercise=Exercise(
         task=(

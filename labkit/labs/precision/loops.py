@@ -88,6 +88,37 @@ def bf16_weights(model, optimizer, scaler, batches, device, config):
         optimizer.step()
 
 
+def bf16_kahan(model, optimizer, scaler, batches, device, config):
+    model.bfloat16()
+    rests = [torch.zeros_like(weight) for weight in model.parameters()]
+    for inputs, targets in batches:
+        loss = loss_of(model(as_dtype(inputs, torch.bfloat16)), targets, config)
+        optimizer.zero_grad()
+        loss.backward()
+        clip(model, config)
+        widen(model)
+        for weight, rest in zip(model.parameters(), rests, strict=True):
+            weight.data += rest  # what rounding took from it so far
+        optimizer.step()
+        for weight, rest in zip(model.parameters(), rests, strict=True):
+            exact = weight.data
+            weight.data = exact.bfloat16()
+            rest.copy_(exact - weight.data)
+
+
+def bf16_stochastic(model, optimizer, scaler, batches, device, config):
+    model.bfloat16()
+    for inputs, targets in batches:
+        loss = loss_of(model(as_dtype(inputs, torch.bfloat16)), targets, config)
+        optimizer.zero_grad()
+        loss.backward()
+        clip(model, config)
+        widen(model)
+        optimizer.step()
+        for weight in model.parameters():
+            weight.data = round_at_random(weight.data)
+
+
 def autocast_whole_loop(model, optimizer, scaler, batches, device, config):
     with torch.autocast(device, torch.bfloat16):
         for inputs, targets in batches:
@@ -116,6 +147,8 @@ LOOPS: dict[str, Loop] = {
     "bf16-autocast": bf16_autocast,
     "half-weights": half_weights,
     "bf16-weights": bf16_weights,
+    "bf16-kahan": bf16_kahan,
+    "bf16-stochastic": bf16_stochastic,
     "autocast-whole-loop": autocast_whole_loop,
     "clip-before-unscale": clip_before_unscale,
     "fixed": fixed,
@@ -147,6 +180,26 @@ def clip(model: nn.Module, config: Config) -> None:
 def as_dtype(inputs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Images in another precision; tokens stay what they are."""
     return inputs.to(dtype) if inputs.is_floating_point() else inputs
+
+
+def widen(model: nn.Module) -> None:
+    """Make weights and gradients fp32, so that the optimizer's next step rounds to fp32."""
+    for weight in model.parameters():
+        gradient, weight.grad = weight.grad, None
+        weight.data = weight.data.float()
+        weight.grad = gradient.float() if gradient is not None else None
+
+
+def round_at_random(numbers: torch.Tensor) -> torch.Tensor:
+    """fp32 to bf16, up or down by chance: up as often as it lies near the upper neighbour, so that the mean is right.
+
+    bf16 is the upper half of fp32's bits. A random number is added to the lower half, and the half is cut off: it carries
+    into the upper one with the probability that the lower half stands for. The sign is a bit of its own, so negative
+    numbers round alike. NaN and infinity are not for it.
+    """
+    bits = numbers.contiguous().view(torch.int32)
+    bits = bits + torch.randint(0, 2**16, bits.shape, dtype=torch.int32, device=bits.device)
+    return (bits & -(2**16)).view(torch.float32).bfloat16()
 
 
 @contextlib.contextmanager

@@ -63,6 +63,33 @@ def add_up(dtype: str, increment: float = 1e-4, count: int = 100_000, *, device:
     return float(total)
 
 
+def add_up_with_the_rest(dtype: str, increment: float = 1e-4, count: int = 10_000, *, device: str = "cpu") -> float:
+    """The same sum with a second number beside it, of the same format, that keeps what rounding took (Kahan, 1965)."""
+    kind = dtype_of(dtype)
+    step = torch.tensor(increment, dtype=kind, device=device)
+    total, rest = torch.zeros_like(step), torch.zeros_like(step)
+    for _ in range(count):
+        due = step + rest
+        after = total + due
+        rest, total = due - (after - total), after
+    return float(total)
+
+
+def mean_in_turn(parts: torch.Tensor) -> torch.Tensor:
+    """The mean over ranks, as a ring adds it up: one rank's part after the other, rounded to their format each time.
+
+    Args:
+        parts: [ranks, elements].
+
+    Returns:
+        [elements], in the same format.
+    """
+    total = parts[0].clone()
+    for part in parts[1:]:
+        total += part
+    return total / len(parts)
+
+
 @dataclass(frozen=True)
 class DotErrors:
     """Relative errors of dot products of 16-bit numbers, the largest of several, against exact sums of exact products.

@@ -32,14 +32,18 @@ class Watch:
     def __init__(self, probe: Probe, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any) -> None:
         self.probe = probe
         self._targets: torch.Tensor | None = None
-        self._watch = PrecisionWatch(model, optimizer, probe, scaler, check_casts=True, after_forward=self._tell_loss)
+        self._watch = PrecisionWatch(
+            model, optimizer, probe, scaler, check_casts=True, after_forward=self._tell_loss, whole_step=True
+        )
 
     def batches(self, loader: Iterable, epoch: int, max_steps: int | None, device: torch.device) -> Iterator:
         """Yield (inputs, targets) on the device, each in a step of its own."""
         for inputs, targets, _ in self.probe.batches(loader, epoch=epoch, ids_at=2, max_steps=max_steps):
             self.probe.scalar("batch_samples", len(targets))
             self._targets = targets.to(device)
+            self._watch.begin_step()
             yield inputs.to(device), self._targets
+            self._watch.end_step()
 
     def close(self) -> None:
         """Leave how often gradients of each power of two came to the optimizer."""

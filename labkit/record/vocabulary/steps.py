@@ -42,6 +42,8 @@ _OPTIMIZER = {
     "gradient_nonfinite": Term(COUNT, "elements", "of them that are NaN or infinite"),
     "weights_unchanged": Term(COUNT, "elements", "that an update leaves as they were"),
     "updates_lost": Term(COUNT, "elements", "that an update leaves as they were although their gradient is not 0"),
+    "weights_with_gradient": Term(COUNT, "elements", "that had a gradient other than 0 in this step or an earlier one"),
+    "weights_as_first": Term(COUNT, "elements", "of them that still hold the value with which they began"),
     "weights_nonfinite": Term(COUNT, "elements", "that are NaN or infinite after an update"),
     "scaler_steps": Term(COUNT, "steps", "that a GradScaler was asked for"),
     "forward_checks": Term(COUNT, "checks", "whether a forward pass sees the new weights"),

@@ -32,6 +32,14 @@ CASE = LabCase(
         "bf16-autocast": row("right: the range of fp32", **clear("gradient-underflow", "stale-casts", "non-finite")),
         "half-weights": row(lost_updates=F),
         "bf16-weights": row(lost_updates=F),
+        "bf16-kahan": row(
+            "right: what a step rounds away is kept",
+            **clear("lost-updates", "gradient-underflow", "stale-casts", "non-finite"),
+        ),
+        "bf16-stochastic": row(
+            "right: rounding by chance is right in the mean",
+            **clear("lost-updates", "gradient-underflow", "stale-casts", "non-finite"),
+        ),
         "autocast-whole-loop": row(stale_casts=F, worker_duplicates=ONE_BATCH),
         "clip-before-unscale": row(
             clip_before_unscale=F,

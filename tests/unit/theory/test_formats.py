@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from labkit.errors import UnknownName
-from labkit.theory.formats import BF16, FORMATS, FP16, FP32, TF32, number_format
+from labkit.theory.formats import BF16, FORMATS, FP16, FP32, OF_8_BITS, TF32, number_format
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 65504.0, 65519.996, 65520.0, 2.0**-24, 2.0**-25, 1.5 * 2.0**-25, 2.0**-14, 6.1e-5, 2049.0,
          2050.0, 257.0, 258.0, 3.4e38, 1e-45, 1.1754942e-38, math.inf, -math.inf]  # fmt: skip
@@ -34,6 +34,23 @@ def test_every_bit_is_the_one_that_torch_stores(form):
             assert math.isnan(kept.value)
         else:
             assert kept.value == expected and as_int(kept) == pattern % 2**form.bits, value
+
+
+@pytest.mark.parametrize("form", OF_8_BITS, ids=lambda form: form.name)
+def test_every_bit_of_8_is_the_one_that_torch_stores(form):
+    kept = getattr(torch, form.torch_name)
+    every = torch.arange(256, dtype=torch.uint8).view(kept).float()
+    middles = (every[:, None] + every[None, :8]) / 2
+    values = [v for v in [*every.tolist(), *middles.flatten().tolist(), *EDGES, 463.9, 464.1, 1e6, 61439.0, 61440.0]
+              if not math.isnan(v) and (form.has_infinity or math.isfinite(v))]  # fmt: skip
+    stored = torch.tensor(values).to(kept)
+    for value, expected, pattern in zip(values, stored.double().tolist(), stored.view(torch.uint8).tolist(), strict=True):
+        found = form.round(value)
+        assert found.value == expected and as_int(found) == pattern, value
+    known = torch.finfo(kept)
+    assert (form.largest, form.smallest_normal, form.smallest_subnormal) == (
+        known.max, known.tiny, known.smallest_normal * known.eps
+    )  # fmt: skip
 
 
 def test_tf32_is_fp32_with_thirteen_bits_rounded_off_ties_to_even():

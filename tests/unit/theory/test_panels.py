@@ -11,7 +11,7 @@ from labkit.errors import UnknownName, UsageError
 from labkit.theory import panels
 from labkit.theory.activations import Proportions, activation_bytes, usual_proportions
 from labkit.theory.delay import delayed_descent, spectral_radius, stability_limit
-from labkit.theory.formats import BF16, FORMATS, FP16
+from labkit.theory.formats import BF16, FORMATS, FP16, OF_8_BITS
 from labkit.theory.panel import Measured, Point, Slider, decades
 from labkit.theory.sampling import seen_after
 from labkit.theory.underflow import infinite_from, largest_relative_error, lost_to_zero, zero_below
@@ -79,6 +79,18 @@ def test_no_number_is_rounded_further_than_the_curve_says_and_some_come_near(for
     drawn = np.exp(np.random.default_rng(0).uniform(math.log(1e-9), math.log(1e4), 300))
     ratios = [(form.round(float(x)).relative_error or 0) / largest_relative_error(form, float(x)) for x in drawn]
     assert max(ratios) <= 1 + 1e-9 and max(ratios) > 0.9
+
+
+def test_with_8_bits_e4m3_ends_at_448_and_e5m2_has_the_exponents_of_fp16():
+    found = numbers("number_formats", form="fp8 e4m3", median=1e-3, spread=1.0, scale_power=0)
+    drawn = 10 ** np.random.default_rng(1).normal(-3.0, 1.0, 20_000)
+    assert found["zero"] == pytest.approx(np.mean(drawn <= 2.0**-10), abs=0.012) and found["above"] < 1e-6
+    assert numbers("number_formats", form="fp8 e4m3", median=1.0, spread=0.25, scale_power=12)["above"] > 0.999
+    assert numbers("number_formats", form="fp8 e5m2", median=1.0, spread=0.25, scale_power=12)["above"] < 1e-5
+    for form in OF_8_BITS:
+        ends = zero_below(form), infinite_from(form)
+        assert form.round(ends[0]).value == 0 < form.round(ends[0] * 1.01).value
+        assert form.round(ends[1] * 0.999).fate != "overflow" == form.round(ends[1] * 1.001).fate
 
 
 def test_the_share_that_underflows_is_that_of_a_drawn_log_normal():
