@@ -6,6 +6,7 @@ Shapes: inputs [B, ...], targets [B], ids [B]; logits [B, C] for C classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ def train(
     max_steps: int | None = None,
     device: torch.device | str = "cpu",
     after_epoch: Callable[[int], None] | None = None,
+    around_epoch: Callable[[], AbstractContextManager] = nullcontext,
 ) -> None:
     """Train with SGD and cross-entropy (the mean over a batch), recording each step.
 
@@ -38,22 +40,24 @@ def train(
         epochs, lr, momentum: as usual.
         max_steps: cap over all epochs.
         after_epoch: called at the end of each epoch, outside the steps.
+        around_epoch: makes a context that is open while the batches of an epoch are trained on.
     """
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
     for epoch in range(epochs):
         if max_steps is not None and probe.step + 1 >= max_steps:
             break  # a loader of workers would start them for nothing
         loader = loader_of_epoch(epoch)
-        for inputs, targets, _ in probe.batches(loader, epoch=epoch, ids_at=2, max_steps=max_steps):
-            with probe.span("forward"):
-                loss = nn.functional.cross_entropy(model(inputs.to(device)), targets.to(device))
-            with probe.span("backward"):
-                optimizer.zero_grad()
-                loss.backward()
-            with probe.span("optimizer"):
-                optimizer.step()
-            probe.scalar("loss_local", loss.item())
-            probe.scalar("batch_samples", len(targets))
+        with around_epoch():
+            for inputs, targets, _ in probe.batches(loader, epoch=epoch, ids_at=2, max_steps=max_steps):
+                with probe.span("forward"):
+                    loss = nn.functional.cross_entropy(model(inputs.to(device)), targets.to(device))
+                with probe.span("backward"):
+                    optimizer.zero_grad()
+                    loss.backward()
+                with probe.span("optimizer"):
+                    optimizer.step()
+                probe.scalar("loss_local", loss.item())
+                probe.scalar("batch_samples", len(targets))
         if after_epoch is not None:
             after_epoch(epoch)
 

@@ -12,6 +12,7 @@ import labkit
 from labkit.detect import runs
 from labkit.detect.reads import measures
 from labkit.errors import RankFailed, UnknownName, UsageError
+from labkit.labs.duplicate_data.files import files_of
 from labkit.workloads.digits import Digits
 from labkit.workloads.models import build
 
@@ -192,6 +193,37 @@ def test_a_stream_is_read_as_often_as_there_are_workers_in_all_ranks(run, ranks,
     assert statuses(record)["rank-duplicates"] == ("found" if ranks > 1 else "not_applicable")
 
 
+# uneven-shards, uneven-join, split-by-node: files that the ranks do not divide
+
+
+def test_where_all_stop_with_the_first_that_ends_the_rest_of_the_longer_shares_is_not_read(run):
+    """6 files of 50 or 51 on 4 ranks: 2, 2, 1, 1, so that all stop after 4 batches of 16."""
+    seen = epoch(run("uneven-shards", ranks=4))
+    held = [101, 100, 50, 50]
+    assert sorted(map(len, seen.of_rank)) == sorted(min(64, own) for own in held) and seen.unique == seen.total == 228
+    verdict = LAB.judge(run("uneven-shards", ranks=4))["coverage"]
+    assert (verdict.status, verdict.reason) == ("found", "part-of-the-data")
+    assert epoch(run("uneven-shards", ranks=3)).unique == 301  # 3 ranks divide 6 files
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_under_join_ranks_of_unequal_length_read_all_and_a_rank_that_has_ended_gives_0(run, momentum):
+    record = run("uneven-join", ranks=4, dtype="float64", momentum=momentum)
+    seen = epoch(record)
+    assert sorted(map(len, seen.of_rank)) == [50, 50, 100, 101] and seen.unique == seen.total == 301
+    assert sorted(len(of_rank) for of_rank in seen.batches) == [4, 4, 7, 7]
+    assert value(record, "weights_gap_to_single") <= 1e-12 and len(hashes(record)) == 1
+    assert set(statuses(record).values()) == {"clear", "not_applicable"}
+
+
+def test_where_the_ranks_do_not_divide_the_files_each_keeps_every_w_th_sample_of_the_stream(run):
+    uneven, even = epoch(run("split-by-node", ranks=4)), epoch(run("split-by-node", ranks=3))
+    assert [len(own) for own in uneven.of_rank] == [76, 75, 75, 75] and uneven.unique == 301
+    stream = [i for file in files_of(301, 6, seed=0) for i in file]
+    assert [own.tolist() for own in uneven.of_rank] == [stream[rank::4] for rank in range(4)]
+    assert sorted(len(own) for own in even.of_rank) == [100, 100, 101] and even.unique == even.total == 301
+
+
 # leaky-split: validation data are trained on
 
 
@@ -215,6 +247,7 @@ TABLE = {
     "no-set-epoch":       ("clear",         "clear",           "clear",        "found",          "not_applicable"),
     "double-sharded":     ("clear",         "clear",           "found",        "clear",          "not_applicable"),
     "iterable-unsharded": ("found",         "found",           "clear",        "not_applicable", "not_applicable"),
+    "split-by-node":      ("clear",         "clear",           "clear",        "clear",          "not_applicable"),
     "fixed":              ("clear",         "clear",           "clear",        "clear",          "not_applicable"),
 }  # fmt: skip
 
@@ -239,7 +272,7 @@ def test_the_loss_falls_in_every_variant_whatever_is_wrong_with_its_data(run, va
 
 
 def test_the_table_is_complete():
-    assert {*TABLE, "leaky-split"} == {variant.name for variant in LAB.spec.variants}
+    assert {*TABLE, "leaky-split", "uneven-shards", "uneven-join"} == {variant.name for variant in LAB.spec.variants}
 
 
 @pytest.mark.parametrize("variant", ["broken", "fixed", "double-sharded"])

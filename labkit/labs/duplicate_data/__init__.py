@@ -22,6 +22,7 @@ class Config:
     model: str = setting("mlp", "what is trained", choices=("mlp", "cnn"))
     dtype: str = setting("float32", "precision of weights and data", choices=("float32", "float64"))
     workers: int = setting(2, "DataLoader workers of each rank, for iterable-unsharded only", low=0, high=16)
+    shards: int = setting(6, "files that a stream lies in, for the variants with shards", low=1, high=1000)
     val_share: float = setting(0.0, "share of the data held out for validation", low=0.0, high=0.9)
 
 
@@ -36,6 +37,19 @@ VARIANTS = (
         name="iterable-unsharded",
         summary="an IterableDataset that nobody shards: every worker of every rank reads all of it",
         defaults={"epochs": 1},
+    ),
+    Variant(
+        name="uneven-shards",
+        summary="a stream in files that are not a multiple of the ranks: all stop when the rank with the fewest ends",
+    ),
+    Variant(
+        name="uneven-join",
+        summary="the same files, under torch's Join: a rank that has ended takes part with gradients of 0 until all have",
+        defaults={"epochs": 1},
+    ),
+    Variant(
+        name="split-by-node",
+        summary="the same files: where they cannot be dealt out evenly, each rank keeps every W-th sample of all",
     ),
     Variant(
         name="leaky-split",
@@ -90,6 +104,11 @@ SPEC = LabSpec(
         ),
         Symptom(
             "An epoch is suspiciously short", "the data are sharded twice; most of them are never read", ("double-sharded",)
+        ),
+        Symptom(
+            "A stream in files: with some numbers of ranks an epoch hangs at its end, or misses data",
+            "the ranks do not divide the number of files, and some end before others",
+            ("uneven-shards",),
         ),
         Symptom(
             "An epoch grows with the number of workers",

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.distributed.algorithms.join import Join
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset, random_split
 
 from ...ranks.context import RankContext, worker_options
@@ -24,6 +26,7 @@ from ...workloads.loop import keep_weights, train, wrap_ddp
 from ...workloads.models import build
 from ..spec import RunPlan, TaskFor
 from . import Config
+from .files import OF_FILES, split_by_node, train_as_if_joined, uneven_join, uneven_shards
 
 Loader = Callable[..., Iterable]
 
@@ -74,6 +77,9 @@ LOADERS: dict[str, Loader] = {
     "no-set-epoch": no_set_epoch,
     "double-sharded": double_sharded,
     "iterable-unsharded": iterable_unsharded,
+    "uneven-shards": uneven_shards,
+    "uneven-join": uneven_join,
+    "split-by-node": split_by_node,
     "leaky-split": fixed,
     "fixed": fixed,
 }
@@ -113,12 +119,15 @@ def plan(variant: str | Loader, config: Config, ranks: int) -> list[RunPlan]:
 
     `broken` is compared with one rank alone and a batch of B: there is nothing else that it does. All others are
     compared with what they should have been: one process, a batch of W·B, over the sampler's own order and padding.
+    `uneven-join` is compared with one process that adds the ranks' mean gradients, as many as are left, and divides by W.
     """
     loader = LOADERS[variant] if isinstance(variant, str) else variant
     split = leaky_split if variant == "leaky-split" else shared_split
     task = Task(config, loader, split)
     if variant == "broken":
         reference = Task(config, broken, shared_split)
+    elif variant == "uneven-join":
+        reference = Task(config, uneven_join, shared_split, stand_for=ranks)
     else:
         reference = Task(config, fixed, shared_split, stand_for=ranks)
     return [
@@ -141,7 +150,8 @@ def train_on_ranks(context: RankContext) -> None:
     def loader_of_epoch(epoch: int) -> Iterable:
         return _call(task, training, context.rank, context.world_size, context.seed, epoch)
 
-    _train(context, distributed, loader_of_epoch, validation)
+    joined = task.loader is uneven_join
+    _train(context, distributed, loader_of_epoch, validation, lambda: Join([distributed]) if joined else nullcontext())
 
 
 def train_alone(context: RankContext) -> None:
@@ -150,6 +160,18 @@ def train_alone(context: RankContext) -> None:
     training, validation = _data(context, 0)
     _declare(context, training)
     model = build(task.config.model, seed=context.seed, dtype=_dtype(task)).to(context.device)
+
+    if task.loader is uneven_join:
+        config = task.config
+        return train_as_if_joined(
+            model,
+            lambda epoch: [_call(task, training, r, task.stand_for, context.seed, epoch) for r in range(task.stand_for)],
+            context.probe,
+            torch.optim.SGD(model.parameters(), lr=config.lr, momentum=config.momentum),
+            epochs=config.epochs,
+            max_steps=config.steps or None,
+            device=context.device,
+        )
 
     def loader_of_epoch(epoch: int) -> Iterable:
         shares = [_call(task, training, rank, task.stand_for, context.seed, epoch) for rank in range(task.stand_for)]
@@ -165,6 +187,7 @@ def _global_batches(shares: list[Iterable]) -> Iterator[tuple[torch.Tensor, ...]
 
 def _call(task: Task, data: Dataset, rank: int, world_size: int, seed: int, epoch: int) -> Iterable:
     extra = {"workers": task.config.workers} if task.loader is iterable_unsharded else {}
+    extra |= {"shards": task.config.shards} if task.loader in OF_FILES else {}
     return task.loader(data, rank, world_size, task.config.batch, seed, epoch, **extra)
 
 
@@ -189,7 +212,13 @@ def _declare(context: RankContext, training: Dataset) -> None:
     )
 
 
-def _train(context: RankContext, model: Any, loader_of_epoch: Callable[[int], Iterable], validation: Dataset) -> None:
+def _train(
+    context: RankContext,
+    model: Any,
+    loader_of_epoch: Callable[[int], Iterable],
+    validation: Dataset,
+    around_epoch: Callable[[], AbstractContextManager] = nullcontext,
+) -> None:
     config: Config = context.task.config
     steps = _count_steps(loader_of_epoch(0)) * config.epochs
     context.expect_steps(min(steps, config.steps) if config.steps else steps)
@@ -210,6 +239,7 @@ def _train(context: RankContext, model: Any, loader_of_epoch: Callable[[int], It
         max_steps=config.steps or None,
         device=context.device,
         after_epoch=validate,
+        around_epoch=around_epoch,
     )
     keep_weights(model, context.probe)
 

@@ -32,6 +32,9 @@ CASE = LabCase(
         "iterable-unsharded": row(
             rank_duplicates=F, worker_duplicates=F, starved_input=may("workers pass on data that are ready in memory")
         ),
+        "uneven-shards": row(coverage=F, **clear("rank-duplicates", "worker-duplicates")),
+        "uneven-join": row("right: a rank that has ended waits for the others", **clear("rank-duplicates", "coverage")),
+        "split-by-node": row("right: each sample once, for what reading all of it costs", **clear(*READS)),
         "leaky-split": row(
             validation_leak=F,
             rank_duplicates=also("what one rank holds out is not what another does, so their shares overlap"),
