@@ -10,6 +10,7 @@ import labkit
 from labkit.detect.overlap import measures, summary
 from labkit.errors import UnknownName, UsageError
 from labkit.labs.overlap import exercise
+from labkit.record.quantity import Quantity
 
 pytestmark = pytest.mark.ranks
 
@@ -90,6 +91,28 @@ def test_serial_reduces_each_gradient_by_hand_to_what_ddp_would_make_of_it(count
     assert np.linalg.norm(by_hand - by_ddp) / np.linalg.norm(by_ddp) < 1e-6
 
 
+def test_flat_sends_one_tensor_by_hand_and_gives_what_a_reduction_a_gradient_gives(counted):
+    record = counted("flat")
+    assert value(record, "collectives_by_hand") == 1 and value(record, "dispatched_bytes") == GRADIENT_BYTES
+    flat, one_by_one = (counted(variant).run.ranks[0].digests["weights"] for variant in ("flat", "serial"))
+    assert flat == one_by_one, "two numbers have one order in which they can be added"
+
+
+@pytest.mark.parametrize(
+    ("variant", "times"), [("fixed", 1), ("serial", 1), ("fp16-hook", 1 / 2), ("accumulate", K), ("no-sync-around-all", 0)]
+)
+def test_what_is_given_to_collectives_is_the_gradients_and_half_of_them_in_fp16(counted, variant, times):
+    assert LAB.measures(counted(variant)).get("dispatched_bytes", Quantity(0)).value == GRADIENT_BYTES * times
+
+
+def test_gradients_that_are_sent_in_fp16_are_those_of_fp32_rounded(counted):
+    record = counted("fp16-hook")
+    assert value(record, "weights_equal_on_ranks") is True
+    rounded, exact = record.run.arrays["weights"], counted("fixed").run.arrays["weights"]
+    gap = np.linalg.norm(rounded - exact) / np.linalg.norm(exact)
+    assert 0 < gap < 2**-11, "a number is rounded by 2^-11 at the most, and a step is a small part of a weight"
+
+
 def test_accumulation_learns_what_one_large_batch_does(counted):
     """K micro-batches, averaged: up to rounding the step of the whole batch."""
     whole, parts = (counted(v, micro_batches=m).run.arrays["weights"] for v, m in (("fixed", 1), ("no-sync", K)))
@@ -153,6 +176,7 @@ TABLE = {
     #                         missing-no-sync   misplaced-no-sync  per-parameter     needless-find-unused
     "broken":                ("not_applicable", "not_applicable",  "clear",          "clear"),
     "serial":                ("not_applicable", "clear",           "found",          "clear"),
+    "flat":                  ("not_applicable", "clear",           "clear",          "clear"),
     "ddp-default":           ("not_applicable", "not_applicable",  "clear",          "clear"),
     "per-parameter":         ("not_applicable", "not_applicable",  "found",          "clear"),
     "accumulate":            ("found",          "not_applicable",  "clear",          "clear"),
@@ -160,6 +184,7 @@ TABLE = {
     "no-sync-backward-only": ("clear",          "found",           "clear",          "clear"),
     "no-sync-around-all":    ("clear",          "found",           "not_applicable", "clear"),
     "find-unused":           ("not_applicable", "not_applicable",  "clear",          "found"),
+    "fp16-hook":             ("not_applicable", "not_applicable",  "clear",          "clear"),
     "fixed":                 ("not_applicable", "not_applicable",  "clear",          "clear"),
 }  # fmt: skip
 EXACT = ("missing-no-sync", "misplaced-no-sync", "per-parameter-reduction", "needless-find-unused")

@@ -7,6 +7,7 @@ import uuid
 import pytest
 import torch
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from labkit.labs.overlap import Config
@@ -51,6 +52,30 @@ def test_at_the_start_all_ranks_get_the_first_ranks_weights(tmp_path):
     (own, first), (other, second) = launch(weights_of_ranks_seeded_apart, None, ranks=2, folder=tmp_path).values
     assert own != other
     assert first == second == own
+
+
+def gradients_by_hooks_of_torch(context):
+    """What each hook makes of gradients of 1e5, 1 and 1e-9: an error's name where DDP refuses the hook."""
+    found = []
+    for hook in (default_hooks.allreduce_hook, default_hooks.fp16_compress_hook, default_hooks.bf16_compress_hook):
+        model = nn.Linear(3, 1, bias=False)
+        wrapped = DistributedDataParallel(model)
+        try:
+            wrapped.register_comm_hook(None, hook)
+        except TypeError as error:
+            found.append(type(error).__name__)
+        else:
+            wrapped(torch.tensor([[1e5, 1.0, 1e-9]])).sum().backward()
+            assert model.weight.grad is not None
+            found.append(model.weight.grad.flatten().tolist())
+    return found
+
+
+def test_the_fp16_hook_loses_what_fp16_cannot_hold_and_the_bf16_hook_is_refused_on_gloo(tmp_path):
+    for whole, half, refused in launch(gradients_by_hooks_of_torch, None, ranks=2, folder=tmp_path).values:
+        assert whole == pytest.approx([1e5, 1.0, 1e-9])
+        assert half == [float("inf"), 1.0, 0.0]
+        assert refused == "TypeError"
 
 
 def ports_of_two_attempts(backend: str, **config) -> list[int]:

@@ -21,6 +21,7 @@ MEANINGS = {
     "hidden_by_union": "share of the time with a message under way in which the rank also computes",
     "hidden_by_sum_which_lies": "the same from summed durations: misleading, since they count twice what overlaps",
     "gradient_bytes": "size of all gradients",
+    "dispatched_bytes": "what the program gave to collectives in one step",
     "wire_sent_per_host": "what left a host for one sum of the gradients",
     "wire_over_gradients": "what left a host for one sum, over the size of the gradients",
     "weights_equal_on_ranks": "whether all ranks end with equal weights, to the bit",

@@ -11,6 +11,7 @@ from ...record.roles import Role
 from ...record.schema import Record, Run, Source
 from ...theory.ceilings import MIN_SIZES, LinkFit, fit_link
 from ...theory.overlap_model import Gradients, Link, Predicted, predict
+from ..sharding.measures import operations
 from ..spread import median_interval
 from ..survey.repeats import link_repeats
 from .measures import (
@@ -151,6 +152,9 @@ def overlap_measures(record: Record) -> dict[str, Quantity]:
     size = ddp_fact(run.ranks[0], "ddp_gradient_bytes")
     if isinstance(size, int):
         found["gradient_bytes"] = Quantity(size, "bytes")
+    given = sum(one.num_bytes for one in operations(run) if one.kind == "all_reduce")
+    if given:  # DDP's broadcast of where its buckets begin is no part of it
+        found["dispatched_bytes"] = Quantity(given, "bytes a step")
     found |= _of_wire(run, size if isinstance(size, int) else 0)
     equal = weights_equal_on_ranks(run)
     if equal is not None:

@@ -27,6 +27,7 @@ _ACCUMULATE = {"micro_batches": 4, "steps": 5}
 VARIANTS = (
     Variant(name="broken", summary="one bucket for all gradients, so they are sent after the backward pass"),
     Variant(name="serial", summary="the backward pass first, then each gradient by hand, one after the other"),
+    Variant(name="flat", summary="the backward pass first, then all gradients by hand, as one tensor"),
     Variant(name="ddp-default", summary="DDP with its defaults: a first bucket of 1 MiB, then 25 MiB each"),
     Variant(name="per-parameter", summary="a collective for each parameter: as early as possible, each with its latency"),
     Variant(name="bucket-sweep", summary="several bucket sizes in one run, in turn"),
@@ -51,6 +52,10 @@ VARIANTS = (
         defaults=_ACCUMULATE,
     ),
     Variant(name="find-unused", summary="find_unused_parameters, although every parameter is used"),
+    Variant(
+        name="fp16-hook",
+        summary="DDP with torch's fp16_compress_hook: each bucket is sent in half the bytes, rounded to fp16",
+    ),
     Variant(name="fixed", summary="buckets that are small enough to leave during the backward pass"),
 )
 
@@ -90,7 +95,14 @@ SPEC = LabSpec(
     source=source_of(".programs:SHOWN", __name__),
     figures=("compute-over-comm", "compute-over-comm-run", "exposure", "bucket-sweep"),
     controls=("bucket_mb", "micro_batches", "layers", "width", "batch", "steps"),
-    exact_measures=("micro_batches", "reductions", "collectives_per_reduction", "gradient_bytes", "weights_equal_on_ranks"),
+    exact_measures=(
+        "micro_batches",
+        "reductions",
+        "collectives_per_reduction",
+        "gradient_bytes",
+        "dispatched_bytes",
+        "weights_equal_on_ranks",
+    ),
     simulated=("the curve beside the bucket sweep, from a model of buckets that queue",),
     symptoms=(
         Symptom(

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from ...errors import UsageError
@@ -24,7 +26,7 @@ from ...record.roles import Role
 from ...record.where import where_written
 from ...theory.overlap_model import MIB, caps_to_try
 from ...watch.ddp import watch_ddp
-from ...watch.traffic import all_reduce_by_hand
+from ...watch.traffic import all_reduce_by_hand, tell_collectives, watch_collectives
 from ...workloads.loop import keep_weights
 from ..spec import RunPlan, TaskFor
 from . import Config
@@ -32,6 +34,9 @@ from .workload import Batches, build_model, loss_of, micro_batches
 
 ONE_A_PARAMETER = 1 / MIB
 """A cap of one byte: each gradient fills a bucket."""
+
+COUNTED = 1
+"""The step in which what is given to collectives is noted: the second, whose buckets stay as they are. It is not timed."""
 
 
 # How the model is wrapped
@@ -73,6 +78,17 @@ def after_backward(model, batches, loss_of, average):
         average(parameter.grad)
 
 
+def after_backward_in_one(model, batches, loss_of, average):
+    with model.no_sync():
+        for batch in batches:
+            loss_of(model, batch).backward()
+    gradients = [parameter.grad for parameter in model.parameters()]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    average(flat)
+    for gradient, mean in zip(gradients, flat.split([gradient.numel() for gradient in gradients]), strict=True):
+        gradient.copy_(mean.view_as(gradient))
+
+
 def last_pass_reduces(model, batches, loss_of, average):
     *first, last = batches
     with model.no_sync():
@@ -96,17 +112,30 @@ def no_sync_around_all(model, batches, loss_of, average):
             loss_of(model, batch).backward()
 
 
+# What a bucket is sent as
+
+
+def as_it_is(model):
+    pass
+
+
+def in_half_the_bytes(model):
+    model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+
+
 @dataclass(frozen=True)
 class Program:
-    """A variant: how the model is wrapped, and how the gradients of a step are made."""
+    """A variant: how the model is wrapped, how the gradients of a step are made, and what a bucket is sent as."""
 
     wrap: Callable[..., DDP]
     gradients: Callable[..., None]
+    send: Callable[[DDP], None] = as_it_is
 
 
 PROGRAMS = {
     "broken": Program(one_bucket, each_pass_reduces),
     "serial": Program(one_bucket, after_backward),
+    "flat": Program(one_bucket, after_backward_in_one),
     "ddp-default": Program(default_buckets, each_pass_reduces),
     "per-parameter": Program(a_bucket_for_each_parameter, each_pass_reduces),
     "bucket-sweep": Program(small_buckets, each_pass_reduces),
@@ -115,10 +144,11 @@ PROGRAMS = {
     "no-sync-backward-only": Program(small_buckets, no_sync_around_backward_only),
     "no-sync-around-all": Program(small_buckets, no_sync_around_all),
     "find-unused": Program(looking_for_unused, each_pass_reduces),
+    "fp16-hook": Program(small_buckets, each_pass_reduces, in_half_the_bytes),
     "fixed": Program(small_buckets, each_pass_reduces),
 }
 
-SHOWN = {name: (program.wrap, program.gradients) for name, program in PROGRAMS.items()}
+SHOWN = {name: (program.wrap, program.gradients, program.send) for name, program in PROGRAMS.items()}
 """By variant: what a lesson shows of it."""
 
 
@@ -179,10 +209,14 @@ def train(context: RankContext) -> None:
     warm_up = min(2, config.steps - 1)
     watch = watch_ddp(model, context.probe)
     _declare(context, task, warm_up)
+    task.program.send(model)  # a hook that is there before the watch could not be timed
     optimizer = torch.optim.SGD(model.parameters(), lr=config.lr)
     context.expect_steps(config.steps + (config.steps - warm_up if twin else 0))
     for number, batches in enumerate(micro_batches(config, context, config.steps)):
-        _step(context, model, task.program.gradients, optimizer, batches)
+        with watch_collectives() if number == COUNTED < warm_up else nullcontext() as counter:
+            _step(context, model, task.program.gradients, optimizer, batches)
+        if counter is not None:
+            tell_collectives(counter.seen, context.probe, lambda group: context.network.hosts if context.network else 1)
         if twin and number >= warm_up:
             twin.step(context, batches)
     watch.close()

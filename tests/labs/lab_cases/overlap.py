@@ -34,6 +34,7 @@ CASE = LabCase(
             exposed_communication=F,
             per_parameter_reduction=also("it sends gradient by gradient, by hand"),
         ),
+        "flat": row(exposed_communication=F),
         "ddp-default": row(
             "DDP as it comes: how much that hides depends on the model and the link",
             exposed_communication=may("two buckets for so small a model leave most of them to the end"),
@@ -47,6 +48,12 @@ CASE = LabCase(
         "find-unused": row(
             needless_find_unused=F,
             exposed_communication=may("unused parameters are looked for before anything is sent"),
+        ),
+        "fp16-hook": row(
+            "right: half the bytes, rounded",
+            how={"bucket_mb": 0.25},
+            exposed_communication=may("how much of half the bytes is hidden depends on the link"),
+            **clear("per-parameter-reduction", "needless-find-unused", "late-rank"),
         ),
         "fixed": row(
             "right",
