@@ -25,6 +25,7 @@ from labkit.detect.sharding.measures import (
     wire,
 )
 from labkit.detect.sharding.summary import psi, stage_table, units
+from labkit.detect.sharding.ways import ways
 from labkit.errors import UsageError
 from labkit.labs import spec
 from labkit.labs.zero_stages import Config, deepspeed, plans
@@ -332,34 +333,26 @@ def test_fully_shard_does_not_broadcast(lab, run):
     assert len(wrapped) == 1  # all ranks gather the same chimera
 
 
-def test_four_micro_batches_gather_eight_times_and_reduce_four_times_or_once(tmp_path):
-    def program(context):
-        import torch
+# ---- Several micro-batches, and a policy of mixed precision
 
-        from labkit.labs.zero_stages.strategies import Place, prepare
-        from labkit.watch.traffic import CollectiveCounter
-        from labkit.workloads.gpt import GPTShape, build_gpt, token_loss
 
-        model = build_gpt(GPTShape(layers=2, hidden=24, heads=2, seq=8), seed=0, attention="sdpa", recompute=False)
-        elements = sum(parameter.numel() for parameter in model.parameters())
-        training = prepare("fsdp2-reshard", model, Place(context.world_size, 1, 1e-3, context.device))
-        tokens = torch.zeros(1, 8, dtype=torch.int64)
-        found = []
-        for sync_always in (True, False):
-            with CollectiveCounter() as counter:
-                for micro in range(4):
-                    training.model.set_requires_gradient_sync(sync_always or micro == 3)
-                    training.backward(token_loss(training.model(tokens), tokens))
-            passes = {}
-            for one in counter.seen:
-                passes[one.kind] = passes.get(one.kind, 0) + one.num_elements / elements
-            found.append(passes)
-            training.zero_grad()
-        return found
+def test_each_strategy_gathers_and_reduces_as_often_as_the_formula_says_and_holds_what_it_says(run):
+    counted = ways(run("accumulate", ranks=2, layers=1, hidden=24, steps=4).run)
+    assert [(way.strategy, way.last_alone) for way in counted] == [
+        (name, last) for name in ("ddp", "zero1", "fsdp2-no-reshard", "fsdp2-reshard") for last in (False, True)
+    ]
+    for way in counted:
+        assert way.seen == way.by_formula, way
+    of = {(way.strategy, way.last_alone): way.seen for way in counted}
+    assert (of["fsdp2-reshard", False].gathered, of["fsdp2-reshard", False].reduced) == (4 * 2 * 4, 4 * 4)
+    assert of["fsdp2-reshard", True].gradients == 2 * of["fsdp2-reshard", False].gradients, "whole ones, on two ranks"
 
-    for always, last in launch(program, None, ranks=2, folder=tmp_path).values:
-        assert always == {"all_gather": pytest.approx(8), "reduce_scatter": pytest.approx(4)}
-        assert last == {"all_gather": pytest.approx(8), "reduce_scatter": pytest.approx(1)}
+
+def test_a_policy_halves_what_is_gathered_and_if_told_what_is_reduced(run):
+    whole, gathered, both = ways(run("mixed-precision", ranks=2, layers=1, hidden=24, steps=4).run)
+    assert all(way.seen == way.by_formula for way in (whole, gathered, both))
+    assert gathered.seen.gathered == whole.seen.gathered / 2 and gathered.seen.reduced == whole.seen.reduced
+    assert both.seen.gathered == whole.seen.gathered / 2 and both.seen.reduced == whole.seen.reduced / 2
 
 
 # ---- What cannot be

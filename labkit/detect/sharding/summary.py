@@ -30,6 +30,7 @@ from .measures import (
     timed_steps_s,
     wire,
 )
+from .ways import ways, ways_table
 
 
 def units(run: Run, num_bytes: float) -> float:
@@ -89,6 +90,8 @@ def kept_after_backward(run: Run) -> float:
 def zero_measures(record: Record) -> dict[str, Quantity]:
     """The measures of the lab: of the run under study; of a comparison, those of every strategy after its name."""
     runs = strategy_runs(record)
+    if ways(record.run):  # of its steps the table tells
+        return {"parameters": Quantity(int(psi(record.run)))}
     if Role.VARIANT in record.runs or len(runs) < 2:
         return _measures(record, record.run) if psi(record.run) else {}
     found = {}
@@ -170,7 +173,10 @@ def _traps(run: Run) -> dict[str, Quantity]:
 
 
 def zero_tables(record: Record) -> list[Table]:
-    """The stages side by side, and what sets each apart from the paper."""
+    """The stages side by side, and what sets each apart from the paper; or the ways of one step, if those were counted."""
+    counted = ways_table(record)
+    if counted is not None:
+        return [counted]
     return [stage_table(record), leftover_table(record)] if strategy_runs(record) else []
 
 

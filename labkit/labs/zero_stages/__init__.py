@@ -45,6 +45,14 @@ VARIANTS = (
     Variant(
         name="seeds-differ", summary="FSDP2 from weights that differ by rank: shards of several models are put together"
     ),
+    Variant(
+        name="accumulate",
+        summary="four micro-batches a step in four strategies, reduced in each and in the last alone: the bytes of each",
+    ),
+    Variant(
+        name="mixed-precision",
+        summary="FSDP2 with a MixedPrecisionPolicy: what gathering and reducing in bf16 saves, in bytes",
+    ),
     Variant(name="fixed", summary="the cheapest strategy that fits"),
 )
 

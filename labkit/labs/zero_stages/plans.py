@@ -10,7 +10,7 @@ from ...record.roles import Role
 from ...theory.strategies import STRATEGIES, cheapest_fitting, expected_peak
 from ...workloads.gpt import GPTShape
 from ..spec import RunPlan
-from . import Config, deepspeed, strategies, traps
+from . import Config, deepspeed, strategies, traps, ways
 from .programs import Task, time_strategies, train
 
 ROOM = 1.03
@@ -92,6 +92,8 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
         raise UsageError("this lab runs its variants by name; the exercise's function goes to lab.check")
     if variant in traps.PROGRAMS:
         return traps.plan(variant, task("fsdp2-reshard", config, ranks), ranks)
+    if variant in ways.WAYS:
+        return ways.plan(variant, task("fsdp2-reshard", config, ranks), ranks)
     if variant == "compare":
         return _compare(config, ranks)
     cheap = choice(config, ranks)
@@ -130,5 +132,7 @@ def source(variant: str) -> str:
     """The source of a variant, as the lesson shows it."""
     if variant in traps.PROGRAMS:
         return traps.source(variant)
+    if variant in ways.WAYS:
+        return ways.source(variant)
     shown = {"broken": "fsdp2-reshard", "fixed": "fsdp2-no-reshard", "compare": "fsdp2-reshard"}.get(variant, variant)
     return strategies.source("deepspeed-3" if shown == "deepspeed-defaults" else shown)

@@ -101,6 +101,24 @@ _WATCHED = {
             ),
         ),
     ),
+    "way_of_a_step": EventTerm(
+        "what one step gave to collectives and held, by how it was made",
+        (
+            Shape(
+                {
+                    "strategy": Term(TEXT, "", "how state is divided"),
+                    "micro_batches": Term(FROM_ONE, "passes", "before the optimizer's step"),
+                    "last_alone": Term(FLAG, "", "whether gradients are reduced in the last micro-batch alone"),
+                    "gathered_as": Term(TEXT, "", "type in which weights are gathered"),
+                    "reduced_as": Term(TEXT, "", "type in which gradients are reduced"),
+                    "gathered_bytes": Term(COUNT, "bytes", "of whole weights given to collectives"),
+                    "reduced_bytes": Term(COUNT, "bytes", "of whole gradients given to collectives"),
+                    "sent_bytes": Term(AMOUNT, "bytes", "that a rank sends by the ring algorithm"),
+                    "between_bytes": Term(COUNT, "bytes", "of gradients held between two micro-batches"),
+                }
+            ),
+        ),
+    ),
     "wire": EventTerm(
         "what a host's interfaces counted, headers included",
         (

@@ -47,6 +47,8 @@ CASE = LabCase(
         "optimizer-first": row(optimizer_before_sharding=F),
         "norm-of-shards": row(per_rank_norm=F),
         "seeds-differ": row(unequal_init=F),
+        "accumulate": row("it counts the bytes of a step in several strategies, and accuses none"),
+        "mixed-precision": row("it counts the bytes of a step under several policies, and accuses none"),
         "fixed": row("right", **clear("wrong-stage", "optimizer-before-sharding", "unequal-init")),
     },
     own_script=("optimizer-before-sharding", "per-rank-norm", "unequal-init"),
