@@ -1,4 +1,4 @@
-"""Faults as an API: delay, raise or kill at (rank, step), counted, so that a test can assert that the fault fired.
+"""Faults as an API: delay, raise, kill or hang at (rank, step), counted, so that a test can assert that the fault fired.
 
 A fault may also wait for a point that the program names, such as the middle of a save.
 """
@@ -17,7 +17,7 @@ from typing import Literal
 from ..arguments import check_fields
 from ..errors import UsageError
 
-KINDS = ("delay", "exception", "kill", "lose-node")
+KINDS = ("delay", "exception", "kill", "lose-node", "hang")
 STEP = "step"
 """The point that every program reaches: the beginning of a step."""
 
@@ -34,7 +34,8 @@ class Fault:
 
     Attributes:
         kind: "delay" sleeps `seconds` at the beginning of the step, "exception" raises InjectedFault, "kill" sends
-            SIGKILL to the rank's own process, "lose-node" removes the disk of the rank's node first.
+            SIGKILL to the rank's own process, "lose-node" removes the disk of the rank's node first, "hang" leaves the
+            process alive and does nothing any more.
         rank: which rank.
         step: at the beginning of which step (0 is the first).
         at: another point of the program, by the name that it gives to `context.reached`; then the fault happens the
@@ -43,7 +44,7 @@ class Fault:
         attempt: in which attempt of a restarted run (0 is the first); None means each.
     """
 
-    kind: Literal["delay", "exception", "kill", "lose-node"]
+    kind: Literal["delay", "exception", "kill", "lose-node", "hang"]
     rank: int
     step: int
     at: str = STEP
@@ -114,3 +115,6 @@ def _happen(fault: Fault, local_disk: Path | None) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "hang":
+            while True:
+                time.sleep(MAX_DELAY_S)

@@ -45,7 +45,9 @@ def usual_proportions(params: float) -> Proportions:
     return Proportions(layers, WIDTH_PER_LAYER * layers, layers)
 
 
-def activation_bytes(of: Proportions, *, sequence: int, batch: int, recompute: Recompute = "attention") -> float:
+def activation_bytes(
+    of: Proportions, *, sequence: int, batch: int, recompute: Recompute = "attention", dropout: bool = True
+) -> float:
     """Bytes that one rank keeps in 16 bits for one micro-batch, all layers together; no stage of ZeRO divides them.
 
     Args:
@@ -53,6 +55,8 @@ def activation_bytes(of: Proportions, *, sequence: int, batch: int, recompute: R
         sequence: tokens in a sequence (s).
         batch: sequences in the micro-batch (b).
         recompute: what is computed again in the backward pass, and so not kept.
+        dropout: whether the model drops units, as the paper's does. Without it a layer keeps no masks, 2·s·b·h bytes and
+            a·s²·b, and the probabilities of attention once and not twice, 2·a·s²·b less.
 
     >>> gpt3 = Proportions(96, 12288, 96)
     >>> round(activation_bytes(gpt3, sequence=2048, batch=1, recompute="nothing") / 1e9)  # GB
@@ -61,5 +65,6 @@ def activation_bytes(of: Proportions, *, sequence: int, batch: int, recompute: R
     if recompute not in RECOMPUTE:
         raise UnknownName("recomputation", recompute, RECOMPUTE)
     tokens = sequence * batch * of.hidden
-    kept = {"nothing": 34 + 5 * of.heads * sequence / of.hidden, "attention": 34, "whole layers": 2}[recompute]
+    linear, square = (34, 5) if dropout else (32, 2)
+    kept = {"nothing": linear + square * of.heads * sequence / of.hidden, "attention": linear, "whole layers": 2}[recompute]
     return of.layers * tokens * kept

@@ -106,6 +106,33 @@ def traffic(params: float, ranks: int, stage: int) -> float:
     return (3 if stage == 3 else 2) * params * (ranks - 1) / ranks
 
 
+@dataclass(frozen=True)
+class Offloaded:
+    """An optimizer in host memory: what one rank moves there, and what its host holds.
+
+    Attributes:
+        host_bytes: the optimizer's state of this rank, in its host's memory.
+        moved_bytes: over the rank's bus in a step: gradients down, and weights up.
+    """
+
+    host_bytes: float
+    moved_bytes: float
+
+
+def offloaded(params: float, ranks: int, stage: int, kept: Recipe | str = "mixed Adam") -> Offloaded:
+    """The optimizer's state in host memory, updated there: Ren et al., "ZeRO-Offload", 2021 (arXiv:2101.06840).
+
+    Each rank moves what it updates: its share from stage 1 on, and everything without a stage.
+
+    >>> offloaded(7e9, 8, 2).moved_bytes / GB, offloaded(7e9, 8, 2).host_bytes / GB
+    (3.5, 10.5)
+    """
+    _check(params, ranks, stage)
+    kept = recipe(kept) if isinstance(kept, str) else kept
+    own = params / ranks if stage >= 1 else params
+    return Offloaded(kept.state * own, (kept.gradients + kept.parameters) * own)
+
+
 def hsdp_state(params: float, ranks: int, replicas: int, kept: Recipe | str = "fp32 Adam") -> State:
     """Bytes of one rank where `replicas` groups each shard everything among themselves."""
     _divides(ranks, replicas)

@@ -13,7 +13,7 @@ from asking import statuses, value
 
 import labkit
 from labkit.detect.crash.measures import attempts, crashes, losses, states_not_restored
-from labkit.errors import RankFailed, UsageError
+from labkit.errors import RankFailed, RankTimeout, UsageError
 from labkit.labs.crash_recovery import Config
 from labkit.labs.crash_recovery.training import Training
 from labkit.ranks import forkserver
@@ -62,6 +62,19 @@ def test_full_state_goes_on_to_the_bit(run, ranks, how, resumed):
     assert all(log.steps[-1].step <= done for logs in record.run.earlier for log in logs if log.steps)
     # a run from scratch has nothing to compare its state with, and that of a killed save was told before it
     assert states_not_restored(record.run) in ([], None)
+
+
+def test_a_rank_that_hangs_is_a_crash_once_a_collective_waits_no_longer(run):
+    """The other ranks' collective raises, and what follows is a restart like any other."""
+    record = run("fixed", kill="hang", kill_step=12, timeout_s=4.0)
+    assert is_to_the_bit(record) and value(record, "restarts") == 1
+    assert value(record, "resumed_at") <= 10, "the newest checkpoint, or one before it where a rank came late before that"
+
+
+def test_without_a_timeout_a_rank_that_hangs_is_named_at_the_deadline_and_nothing_is_restarted():
+    with pytest.raises(RankTimeout) as told:
+        LAB.run("fixed", ranks=2, kill="hang", kill_step=0, timeout_s=0.0, deadline_s=8.0, device="cpu", **QUICK)
+    assert "had not finished after 8 s" in str(told.value) and "rank 0 waiting" in str(told.value)
 
 
 def test_the_crash_that_was_asked_for_is_in_the_record(run):

@@ -1,4 +1,4 @@
-"""What lessons 01 and 03 say of torch, asked of the torch that is installed."""
+"""What lessons 01, 03, 07 and 08 say of torch, asked of the torch that is installed."""
 
 import inspect
 
@@ -97,3 +97,20 @@ def test_join_stands_in_for_a_rank_that_has_fewer_steps():
     from torch.nn.parallel import DistributedDataParallel
 
     assert hasattr(DistributedDataParallel, "join_hook") and inspect.isclass(Join)
+
+
+def test_without_a_gpu_a_loader_pins_nothing():
+    if torch.accelerator.is_available():
+        pytest.skip("this machine has an accelerator")
+    given = torch.utils.data.TensorDataset(torch.zeros(4, 2))
+    with pytest.warns(UserWarning, match="no accelerator"):
+        (batch,) = next(iter(torch.utils.data.DataLoader(given, 2, pin_memory=True)))
+    assert not batch.is_pinned() and torch.equal(batch, torch.zeros(2, 2))
+
+
+def test_a_collective_waits_for_30_minutes_on_gloo_and_10_on_nccl():
+    from torch.distributed import constants
+
+    assert constants.default_pg_timeout.total_seconds() == 30 * 60
+    nccl = constants.default_pg_nccl_timeout  # None where torch is built without NCCL
+    assert nccl is None or nccl.total_seconds() == 10 * 60

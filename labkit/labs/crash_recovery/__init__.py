@@ -8,7 +8,7 @@ from ...theory.departures import STATES
 from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 NUM_DIGITS = 1797
-KILLS = ("rank", "save", "all", "node", "none")
+KILLS = ("rank", "save", "all", "node", "hang", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +30,20 @@ class Config:
     light_interval: int = setting(2, "steps between light checkpoints, for light only", low=1, high=10_000_000)
     kill: str = setting(
         "rank",
-        "what is killed: one rank, one rank within a save, all ranks, one rank together with its node's disk",
+        "what is killed: one rank, one rank within a save, all ranks, one rank together with its node's disk; hang: one "
+        "rank lives on and does nothing",
         choices=KILLS,
     )
     kill_step: int = setting(
         17, "the step at whose start it is killed; for save, the first save from then on", low=0, high=10_000_000
     )
     kill_rank: int = setting(0, "which rank is killed", low=0, high=255)
+    timeout_s: float = setting(
+        5.0,
+        "how long a collective waits before it raises, where a rank is to hang; 0: as torch sets it, 30 minutes on gloo",
+        low=0.0,
+        high=86400.0,
+    )
     leave_out: str = setting("nothing", "state that is not restored", choices=("nothing", *STATES))
     resume_ranks: int = setting(0, "ranks that the run goes on with after a stop at kill_step; 0: as many", low=0, high=256)
     max_restarts: int = setting(3, "how often the elastic agent may start the ranks again", low=0, high=1000)

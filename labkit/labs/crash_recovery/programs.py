@@ -6,7 +6,10 @@ import dataclasses
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+import torch.distributed as dist
 
 from ...errors import UsageError
 from ...ranks.context import RankContext
@@ -28,11 +31,13 @@ class Task(TaskFor[Config]):
         keeper: who keeps its state.
         training: the class that trains, the learner's own in the exercise.
         storage_of: the launch whose checkpoints this one uses; its own if empty.
+        timeout_s: how long a collective of the first attempt waits for all ranks; 0 leaves it as torch sets it.
     """
 
     keeper: type[Keeper]
     training: type[Training] = Training
     storage_of: str = ""
+    timeout_s: float = 0.0
 
 
 def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[RunPlan]:
@@ -61,8 +66,9 @@ def plan(variant: str | Callable[..., Any], config: Config, ranks: int) -> list[
     if config.resume_ranks:
         return [*_resharded(task, ranks), uninterrupted]
     faults = planned_faults(variant if isinstance(variant, str) else "fixed", config, ranks)
+    hanging = dataclasses.replace(task, timeout_s=config.timeout_s if config.kill == "hang" else 0.0)
     crashing = RunPlan(
-        role=Role.VARIANT, program=train, task=task, ranks=ranks, faults=faults, max_restarts=config.max_restarts
+        role=Role.VARIANT, program=train, task=hanging, ranks=ranks, faults=faults, max_restarts=config.max_restarts
     )
     return [crashing, uninterrupted]
 
@@ -113,6 +119,8 @@ def planned_faults(variant: str, config: Config, ranks: int) -> tuple[Fault, ...
             return tuple(Fault(kind="kill", rank=each, step=step) for each in range(ranks))
         case "node":
             return (Fault(kind="lose-node", rank=rank, step=step),)
+        case "hang":
+            return (Fault(kind="hang", rank=rank, step=step),)
         case "save":
             if not any(saving >= step for saving in save_steps(variant, config)):
                 raise UsageError(f"{variant} saves nothing from step {step} on, so no save can be hit; kill a rank instead")
@@ -121,12 +129,22 @@ def planned_faults(variant: str, config: Config, ranks: int) -> tuple[Fault, ...
     return (Fault(kind="kill", rank=rank, step=step),)
 
 
+def raise_after(seconds: float) -> None:
+    """Let a collective raise if it has waited so long for the other ranks. *Called on* every rank, in the group.
+
+    A script gives the same to `init_process_group(timeout=…)`; here the group was made by the launcher.
+    """
+    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))
+
+
 def train(context: RankContext) -> None:
     """Train, keep, and go on after a crash. *Called on* every rank, in every attempt."""
     task: Task = context.task
     folder = context.folder.parent / task.storage_of if task.storage_of else context.folder
     storage = folder / "storage"
     storage.mkdir(exist_ok=True)
+    if task.timeout_s and context.attempt == 0:
+        raise_after(task.timeout_s)
     training = task.training(context, task.config)
     keeper = task.keeper(context, training, storage)
     context.probe.declare(

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...words import plural
 from ..activations import RECOMPUTE, Recompute, activation_bytes, usual_proportions
 from ..panel import Axis, Bars, Chart, Curve, Drawn, Panel, Point, Slider, decades, powers_of_two
 from ..scale import bytes_said, with_prefix
-from ..zero import RECIPES, STAGE_NAMES, STAGES, State, state, traffic
+from ..zero import RECIPES, STAGE_NAMES, STAGES, Offloaded, State, offloaded, state, traffic
 
 NAMES = tuple(STAGE_NAMES[stage] for stage in STAGES)
 TRAINING = tuple(name for name in RECIPES if name != "weights only")
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
+ON_THE_DEVICE, IN_HOST_MEMORY = "on the device", "in host memory"
 COUNTS = ((1e9, "10⁹"), (1e6, "10⁶"), (1e3, "10³"), (1.0, ""))
 
 
 def draw(
-    billions: float, ranks: int, recipe: str, memory_gb: float, batch: int, sequence: int, recompute: Recompute
+    billions: float,
+    ranks: int,
+    recipe: str,
+    memory_gb: float,
+    batch: int,
+    sequence: int,
+    recompute: Recompute,
+    optimizer: str = ON_THE_DEVICE,
 ) -> Drawn:
     """Bytes of one rank by stage, stacked, under the memory of a device; and what a rank sends."""
-    params = billions * 1e9
+    params, on_host = billions * 1e9, optimizer == IN_HOST_MEMORY
     kept = [state(params, ranks, stage, recipe) for stage in STAGES]
+    moved = [offloaded(params, ranks, stage, recipe) for stage in STAGES]
+    if on_host:
+        kept = [replace(each, optimizer_state=0.0) for each in kept]
     shape = usual_proportions(params)
     passing = activation_bytes(shape, sequence=sequence, batch=batch, recompute=recompute) if batch else 0.0
     totals = [each.total + passing for each in kept]
@@ -30,10 +43,22 @@ def draw(
         f"{bytes_said(passing)} are activations, which no stage divides. In {bytes_said(memory_gb * 1e9)} "
         + (f"{fitting[0]} is the first that fits." if fitting else "none of them fits.")
     )
+    if on_host:
+        said += " " + _host_said(moved)
     numbers = {f"stage_{stage}_bytes": totals[stage] for stage in STAGES} | {"activation_bytes": passing}
+    numbers |= {f"stage_{stage}_moved_bytes": moved[stage].moved_bytes if on_host else 0.0 for stage in STAGES}
     size, unit = next((size, unit) for size, unit in UNITS if max(totals) >= size or size == 1.0)
     charts = (_kept(kept, passing, memory_gb * 1e9, size, unit), _sent(params, ranks))
     return Drawn(charts=charts, said=said, numbers=numbers)
+
+
+def _host_said(moved: list[Offloaded]) -> str:
+    whole, share = moved[0], moved[1]
+    return (
+        f"The optimizer's state lies in host memory: {bytes_said(share.host_bytes)} a rank, and with DDP "
+        f"{bytes_said(whole.host_bytes)}. In each step a rank moves {bytes_said(share.moved_bytes)} over its bus (with DDP "
+        f"{bytes_said(whole.moved_bytes)}), gradients down and weights up, and the host's cores do the update."
+    )
 
 
 def _kept(kept: list[State], passing: float, memory: float, size: float, unit: str) -> Chart:
@@ -82,7 +107,10 @@ PANEL = Panel(
         Slider(name="batch", label="sequences in a micro-batch", unit="", stops=(0, 1, 2, 4, 8, 16, 32), value=1),
         Slider(name="sequence", label="tokens in a sequence", unit="", stops=powers_of_two(128, 131072), value=4096),
         Slider(name="recompute", label="computed again", unit="", stops=RECOMPUTE, value="attention"),
+        Slider(name="optimizer", label="optimizer state", unit="", stops=(ON_THE_DEVICE, IN_HOST_MEMORY),
+               value=ON_THE_DEVICE),
     ),
     draw=draw,
-    source="state and traffic: arXiv:1910.02054; activations: arXiv:2205.05198, a model as deep as wide/128, in 16 bits",
+    source="state and traffic: arXiv:1910.02054; activations: arXiv:2205.05198, a model as deep as wide/128, in 16 bits; "
+    "in host memory: arXiv:2101.06840",
 )  # fmt: skip

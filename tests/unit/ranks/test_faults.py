@@ -70,7 +70,7 @@ def test_a_delay_sleeps_its_seconds(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"kind": "hang"}, "fault kind 'hang'; there are: delay, exception, kill"),
+        ({"kind": "explode"}, "fault kind 'explode'; there are: delay, exception, kill"),
         ({"rank": -1}, "count from 0; given rank=-1, step=3"),
         ({"step": -1}, "count from 0; given rank=1, step=-1"),
         ({"kind": "delay"}, "a delay needs seconds > 0; given 0.0"),

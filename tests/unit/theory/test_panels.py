@@ -6,6 +6,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+import torch
 
 from labkit.errors import UnknownName, UsageError
 from labkit.theory import panels
@@ -15,6 +16,7 @@ from labkit.theory.formats import BF16, FORMATS, FP16, OF_8_BITS
 from labkit.theory.panel import Measured, Point, Slider, decades
 from labkit.theory.sampling import seen_after
 from labkit.theory.underflow import infinite_from, largest_relative_error, lost_to_zero, zero_below
+from labkit.workloads.gpt import Block, GPTShape
 
 PANELS = {
     name: importlib.import_module(f"labkit.theory.panels.{name}").PANEL
@@ -160,6 +162,39 @@ def test_zero_keeps_what_figure_1_of_the_paper_says_and_activations_what_gpt_3_s
         usual_proportions(0)
 
 
+@pytest.mark.parametrize("recompute", ["nothing", "attention"])
+def test_what_autograd_keeps_of_a_block_is_what_the_formula_says_without_dropout(recompute):
+    """A block of the labs' GPT in fp32, twice the bytes of 16 bits; beside it norms keep two numbers a token."""
+    shape, sequence = GPTShape(layers=1, hidden=48, heads=4, seq=64), 64
+    block, kept = Block(shape, "naive" if recompute == "nothing" else "sdpa"), {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        block(torch.randn(2, sequence, 48, requires_grad=True))
+    weights = {weight.untyped_storage().data_ptr() for weight in block.parameters()}
+    found = sum(tensor.untyped_storage().nbytes() for place, tensor in kept.items() if place not in weights)
+    formula = 2 * activation_bytes(Proportions(1, 48, 4), sequence=sequence, batch=2, recompute=recompute, dropout=False)
+    norms, own = 4 * 4 * 2 * sequence, 4 * 4 * 2 * sequence if recompute == "attention" else sequence**2
+    assert found == formula + norms + own, "own: a sum for each head and token, or one mask of the future in bytes"
+
+
+def test_an_optimizer_in_host_memory_leaves_the_device_and_moves_its_share_over_the_bus():
+    how = {"billions": 7.0, "ranks": 8, "recipe": "mixed Adam", "batch": 0}
+    here, there = numbers("zero_bytes", **how), numbers("zero_bytes", **how, optimizer="in host memory")
+    assert here["stage_2_bytes"] - there["stage_2_bytes"] == 12 * 7e9 / 8 and here["stage_2_moved_bytes"] == 0
+    assert [there[f"stage_{stage}_moved_bytes"] for stage in range(3)] == [4 * 7e9, 4 * 7e9 / 8, 4 * 7e9 / 8]
+
+
+def test_spares_are_worth_their_price_up_to_a_number():
+    found = numbers("spare_nodes")
+    assert found["stands_still"] == pytest.approx(24 / 27) and found["best_goodput_a_node"] > 0.7
+    best = numbers("spare_nodes", spares=int(found["best_spares"]))
+    assert best["goodput_a_node"] == pytest.approx(found["best_goodput_a_node"])
+
+
 def test_enough_workers_hide_the_input_and_enough_ranks_empty_the_store():
     assert numbers("input_pipeline", prepare_ms=200.0, compute_ms=50.0, workers=0)["step_ms"] == 250
     assert numbers("input_pipeline", prepare_ms=200.0, compute_ms=50.0, workers=2)["step_ms"] == 100
@@ -196,3 +231,9 @@ def test_a_measured_point_is_laid_on_its_chart_with_its_source_and_sets_the_slid
     assert panel.settings["ranks"] == 5 and drawn.charts[1].points[-1] == at and at not in drawn.charts[0].points
     assert drawn.said.endswith("It took 250 ms.") and panel.shown({"ranks": 8}).charts[1].points[-1] == at
     assert PANELS["ring"].with_measured(None) is PANELS["ring"]
+
+
+def test_a_panel_is_found_by_its_file_and_a_wrong_name_gets_the_list():
+    assert panels.named("spare_nodes") is PANELS["spare_nodes"]
+    with pytest.raises(UnknownName, match="Did you mean 'spare_nodes'"):
+        panels.named("spare_node")
