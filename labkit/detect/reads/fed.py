@@ -11,7 +11,7 @@ from ...record.columns import Samples, samples_of
 from ...record.quantity import Quantity
 from ...record.schema import Run
 from ..explanations import COINCIDENCE, ENOUGH
-from .batches import Batches, counted, distinct, equal_steps
+from .batches import Batches, counted, distinct, equal_steps, together
 from .epochs import model_parallel_groups
 
 STEPS = 5
@@ -22,6 +22,10 @@ SAME, MEET = 0.9, 0.5
 
 ROWS = 32
 """Rows of a first pass before it is known to be one."""
+
+ALL = 0.9
+"""Share of the different rows that ranks are given once before any comes again, which ranks with a part each come to. Ranks
+that go through all rows for themselves meet long before."""
 
 NEAR = 0.1
 
@@ -62,12 +66,13 @@ def judged(run: Run) -> tuple[str, str, dict[str, Quantity]] | None:
             return "inconclusive", "one-batch-on-all-ranks", evidence
         chance = len(of_ranks[0].keys) * -np.log(float(((different[1] / len(rows)) ** 2).sum()))
         return ("found", "ranks-fed-the-same", evidence) if chance > COINCIDENCE else None
+    once = _once_before_any_again(of_ranks) / len(different[0])
+    if once >= ALL:
+        return ("clear", "ranks-fed-apart", evidence) if once == 1.0 else None
     meeting = _meeting(of_ranks)
     if meeting is not None and meeting >= MEET:
         evidence["of_a_first_pass"] = Quantity(meeting, "given to several ranks")
         return "found", "ranks-fed-the-same-rows", evidence
-    if meeting == 0.0:
-        return "clear", "ranks-fed-apart", evidence
     return None
 
 
@@ -101,19 +106,27 @@ def _one_batch(batches: Batches) -> bool:
     return len({batch.tobytes() for batch in batches}) == 1
 
 
+def _once_before_any_again(of_ranks: Sequence[Batches]) -> int:
+    """How many rows all ranks are given, step by step, before one comes again, to whichever rank."""
+    steps = min(map(len, of_ranks))
+    return _before_one_again(together([batches[:steps] for batches in of_ranks], of_ranks[0].keys.dtype).keys)
+
+
 def _meeting(of_ranks: Sequence[Batches]) -> float | None:
-    """Of the rows before any rank is given one again, the share that several ranks were given; None where these are few."""
-    passes = [_first_pass(batches.keys) for batches in of_ranks]
-    least = min(map(len, passes))
-    if least < ROWS:
+    """Of the rows of a rank before any rank is given one again, the share that others were given too; None where these
+    are few. The passes of all ranks end at one step: what comes later may be the next epoch's, dealt out anew."""
+    steps = min(int(np.searchsorted(of_rank.starts, _before_one_again(of_rank.keys), "right")) - 1 for of_rank in of_ranks)
+    passes = [of_rank[:steps].keys for of_rank in of_ranks]
+    if min(map(len, passes)) < ROWS:
         return None
-    seen = counted(np.concatenate([distinct(rows) for rows in passes]))[1]
-    return float((seen > 1).sum() / least)
+    rows, ranks = counted(np.concatenate([distinct(rows) for rows in passes]))
+    several = rows[ranks > 1]
+    return float(np.mean([np.isin(own, several).mean() for own in passes]))
 
 
-def _first_pass(rows: np.ndarray) -> np.ndarray:
-    """The rows before the first one that comes again."""
+def _before_one_again(rows: np.ndarray) -> int:
+    """How many rows there are before the first one that comes again."""
     _, first = np.unique(rows, return_index=True)
     again = np.ones(len(rows), bool)
     again[first] = False
-    return rows[: int(again.argmax())] if again.any() else rows
+    return int(again.argmax()) if again.any() else len(rows)

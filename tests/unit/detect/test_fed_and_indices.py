@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 
 from labkit.detect import ask
@@ -38,12 +39,28 @@ def batches(first, count=10, size=8):
     return [range(first + at * size, first + (at + 1) * size) for at in range(count)]
 
 
+def shuffled(seed, size=8):
+    """Batches of all of 80 rows in an order of their own."""
+    order = np.random.default_rng(seed).permutation(80)
+    return [order[at : at + size].tolist() for at in range(0, 80, size)]
+
+
+def dealt(rank, world, seed, size=8):
+    """What a rank is given of twelve batches, whose order is drawn anew with each seed."""
+    order = np.random.default_rng(seed).permutation(12).tolist()
+    return [range(at * size, (at + 1) * size) for at in order[rank::world]]
+
+
 @pytest.mark.parametrize(
     ("ranks", "expected"),
     [
         ([batches(0), batches(0)], ("found", "ranks-fed-the-same")),
         ([batches(0), batches(80)], ("clear", "ranks-fed-apart")),
-        ([batches(0), batches(0)[::-1]], ("found", "ranks-fed-the-same-rows")),
+        ([shuffled(1), shuffled(2)], ("found", "ranks-fed-the-same-rows")),
+        ([shuffled(1)[:7], shuffled(2)[:7]], ("found", "ranks-fed-the-same-rows")),
+        # one order in each epoch, dealt out to the ranks: three of three epochs come to each row of a rank
+        ([[*dealt(rank, 3, 1), *dealt(rank, 3, 2), *dealt(rank, 3, 3)] for rank in range(3)], ("clear", "ranks-fed-apart")),
+        ([[*dealt(rank, 2, 1), *dealt(1 - rank, 2, 1)] for rank in range(2)], ("clear", "ranks-fed-apart")),
         ([batches(0, 1) * 10, batches(0, 1) * 10], ("inconclusive", "too-few-different-rows")),
         ([batches(0, 1, 16) * 10, batches(0, 1, 16) * 10], ("inconclusive", "one-batch-on-all-ranks")),
         ([batches(0, 4), batches(0, 4)], ("not_applicable", "no-samples-recorded")),
