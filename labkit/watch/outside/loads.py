@@ -11,7 +11,7 @@ import numpy as np
 from ...record.probe import Probe
 from .files import path_of
 from .loaded import TENSORS, Given, ModuleLoad, Seen, summed
-from .patches import Patches, called_from
+from .patches import Patches, called_by_torch, called_from
 from .saves import Saves
 from .source_of import keys_read
 from .states import OptimizerState, States, optimizer_state, states_of
@@ -66,7 +66,8 @@ class Loads:
         def around(original):
             def load(f, *args, **kwargs):
                 given = original(f, *args, **kwargs)
-                if not self._inside and len(self.seen.files) < LOADS:
+                sent = called_by_torch() and not path_of(f)
+                if not sent and not self._inside and len(self.seen.files) < LOADS:
                     loaded(given, f, called_from())
                 return given
 

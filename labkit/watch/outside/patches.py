@@ -199,6 +199,11 @@ def called_from(depth: int = 2) -> str:
     return ""
 
 
+def called_by_torch(depth: int = 2) -> bool:
+    """Whether the caller of what is replaced is torch itself."""
+    return sys._getframe(depth).f_code.co_filename.startswith(_LIBRARIES[0])
+
+
 def called_through(depth: int = 2) -> list[str]:
     """The installed packages between here and the script's own code, without torch, the nearest first."""
     frame: Any = sys._getframe(depth)

@@ -14,7 +14,7 @@ import xxhash
 
 from ...record.probe import Probe
 from .files import Files, path_of
-from .patches import Patches, called_from
+from .patches import Patches, called_by_torch, called_from
 from .source_of import rederives_schedule
 from .states import States, optimizer_state, states_of
 from .values import signature, storage, values
@@ -68,7 +68,8 @@ class Saves:
         def around(original):
             def save(obj, f, *args, **kwargs):
                 key = threading.get_ident()
-                if self.is_within(key) or _is_part(sys._getframe(1)):
+                sent = called_by_torch() and not path_of(f)  # as ZeroRedundancyOptimizer sends its parts to a rank
+                if sent or self.is_within(key) or _is_part(sys._getframe(1)):
                     return original(obj, f, *args, **kwargs)
                 begin(key, obj, f, called_from())
                 try:
