@@ -20,6 +20,9 @@ OFTEN, SELDOM = 1.2, 0.5
 ENOUGH = 10
 """Updates before a scheduler is said to be left out."""
 
+FAR = 0.2
+"""Of its largest value: a learning rate above it at the end of the run is far from the end of its schedule."""
+
 ASTRAY = 2
 """Calls of a scheduler that has been seen to move the rate of an optimizer that makes no update."""
 
@@ -29,7 +32,9 @@ APART = 1e-4
 Answer = Callable[..., Verdict]
 
 
-def of_calls(run: Run, where: str | None, evidence: dict[str, Quantity], answer: Answer) -> Verdict | None:
+def of_calls(
+    run: Run, rates: np.ndarray, where: str | None, evidence: dict[str, Quantity], answer: Answer
+) -> Verdict | None:
     """Where a scheduler was stepped too often, too seldom, never, or too early; None where nothing of that is seen."""
     for end in (event.fields for event in run.ranks[0].events if event.name == "scheduler_end"):
         calls, length, updates = int(end["calls"]), int(end["length"]), int(end["updates"])
@@ -43,6 +48,10 @@ def of_calls(run: Run, where: str | None, evidence: dict[str, Quantity], answer:
         reason = _of_length(run, end, calls, length, updates)
         if reason is not None:
             return answer("found", reason, known, where=where, **told)
+        longer = _longer_than_the_run(run, end, rates)
+        if longer is not None:
+            times = "passes" if longer[0] == "found" else "ranks"
+            return answer(*longer[:2], known | {times: Quantity(longer[2])}, where=where, factor=longer[2], **told)
         if _too_early(run, end):
             return answer("found", "scheduler-before-optimizer", known, where=where, **told)
     return None
@@ -84,6 +93,40 @@ def _of_length(run: Run, end: Mapping[str, Any], calls: int, length: int, update
     if epochs > 1 and length == epochs and calls >= 5 * length and abs(calls - updates) <= max(1.0, NEAR * updates):
         return "epochs-schedule-stepped-by-updates"
     return None
+
+
+def _longer_than_the_run(run: Run, end: Mapping[str, Any], rates: np.ndarray) -> tuple[str, str, int] | None:
+    """(status, reason, factor) where a schedule that each update advances is made for as many steps as there are
+    micro-batches, or as all ranks make together. Who stops early or means half a cosine may come to the second by chance."""
+    length, calls, updates = int(end["length"]), int(end["calls"]), int(end["updates"])
+    by_updates = abs(calls - updates) <= max(1.0, NEAR * updates) and updates >= ENOUGH
+    whole = run.ranks[0].finished and not end["cut"] and not end["given"]
+    if not (by_updates and whole and length and len(rates) and rates[-1] > FAR * rates.max()):
+        return None
+    passes, epochs = _passes(run, updates), len({step.epoch for step in run.ranks[0].steps})
+    if passes > 1 and _is_times(length, passes, updates, epochs):
+        return "found", "schedule-made-for-micro-batches", passes
+    if run.world_size > 1 and _is_times(length, run.world_size, updates, epochs):
+        return "inconclusive", "schedule-made-for-one-rank", run.world_size
+    return None
+
+
+def _is_times(length: int, factor: int, updates: int, epochs: int) -> bool:
+    """Whether a length is so many times the updates, but for what is left of an epoch after its last whole window."""
+    return abs(length - factor * updates) <= min(epochs * (factor - 1), NEAR * length)
+
+
+def _passes(run: Run, updates: int) -> int:
+    """Backward passes an update on rank 0, where nearly all updates have the same number; 0 where they differ."""
+    counts = [
+        step.counts["backward_calls"] // step.counts["updates"]
+        for step in run.ranks[0].steps
+        if step.counts.get("updates") and step.counts.get("backward_calls")
+    ]
+    if not counts:
+        return 0
+    usual = max(set(counts), key=counts.count)
+    return usual if counts.count(usual) >= (1 - 2 * NEAR) * len(counts) else 0
 
 
 def _too_early(run: Run, end: Mapping[str, Any]) -> bool:

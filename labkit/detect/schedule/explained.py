@@ -57,6 +57,14 @@ FIXES = {
 -         schedule.step()
 +     schedule.step()
 """,
+    "schedule-made-for-micro-batches": """\
+- schedule = CosineAnnealingLR(optimizer, epochs * len(loader))
++ schedule = CosineAnnealingLR(optimizer, epochs * math.ceil(len(loader) / K))
+""",
+    "schedule-made-for-one-rank": """\
+- schedule = CosineAnnealingLR(optimizer, epochs * (len(dataset) // batch_size))
++ schedule = CosineAnnealingLR(optimizer, epochs * len(loader))
+""",
     "scheduler-stepped-too-seldom": """\
   for epoch in range(epochs):
       for inputs, labels in loader:

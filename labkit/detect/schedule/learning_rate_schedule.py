@@ -63,7 +63,7 @@ def detect(record: Record) -> Verdict:
         _of_ends(rates[0], where, evidence)
         or of_astray(run, rates[0], evidence, _answer)
         or of_metric(run, where, evidence, _answer)
-        or of_calls(run, where, evidence, _answer)
+        or of_calls(run, rates[0], where, evidence, _answer)
         or _answer("clear", "learning-rate-without-a-schedule" if where is None else "schedule-lasts", evidence)
     )
 

@@ -58,6 +58,17 @@ REASONS = {
         "{updates:plural update/updates}",
         "step it once an epoch, after the last batch; or give it its length in updates: epochs * len(loader)",
     ),
+    "schedule-made-for-micro-batches": Reason(
+        "{scheduler} is made for {length:plural step/steps}, {factor} times as many as the {updates:plural update/updates} of "
+        "the run, which have {factor} backward passes each: the run ends where 1/{factor} of the schedule is done",
+        "give it its length in updates: epochs * ceil(len(loader) / {factor})",
+    ),
+    "schedule-made-for-one-rank": Reason(
+        "{scheduler} is made for {length:plural step/steps}, {factor} times as many as the {updates:plural update/updates} of "
+        "the run. It has {factor} ranks: a length that is worked out from the size of the whole data set is too long by that",
+        "give it its length in updates of a rank, epochs * len(loader), if the learning rate is to come to its end; leave it if "
+        "the run stops early, or is to use the first part of the schedule alone",
+    ),
     "scheduler-never-stepped": Reason(
         "{scheduler} is made and never stepped in {updates:plural update/updates}: the learning rate follows no schedule",
         "call scheduler.step() after each optimizer.step(), or once an epoch where it is made for epochs",

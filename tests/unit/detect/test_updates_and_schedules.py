@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from labkit.detect import ask
@@ -145,6 +146,24 @@ STEADY = [0.1] * 40
 )
 def test_schedules(values, events, epochs, calls, expected):
     assert said("learning-rate-schedule", (rates(*values, epochs=epochs, calls=calls), events)) == expected
+
+
+@pytest.mark.parametrize(
+    ("length", "passes", "ranks", "expected"),
+    [
+        (80, 2, 1, ("found", "schedule-made-for-micro-batches")),
+        (78, 2, 1, ("found", "schedule-made-for-micro-batches")),  # two epochs of 39 batches
+        (60, 2, 1, ("clear", "learning-rate-without-a-schedule")),  # the run may be short on purpose
+        (80, 1, 1, ("clear", "learning-rate-without-a-schedule")),
+        (80, 1, 2, ("inconclusive", "schedule-made-for-one-rank")),
+        (40, 2, 2, ("clear", "learning-rate-without-a-schedule")),
+    ],
+)
+def test_a_schedule_that_is_longer_than_the_run(length, passes, ranks, expected):
+    steps = [
+        msgspec.structs.replace(one, counts={"updates": 1, "backward_calls": passes}) for one in rates(*STEADY, epochs=2)
+    ]
+    assert said("learning-rate-schedule", *[(steps, [end(length=length)])] * ranks) == expected
 
 
 def test_a_scaler_that_skips_the_first_update_is_no_schedulers_fault():
