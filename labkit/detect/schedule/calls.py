@@ -72,6 +72,16 @@ def of_astray(run: Run, rates: np.ndarray, evidence: dict[str, Quantity], answer
     return None
 
 
+def of_unread(run: Run, rates: np.ndarray, evidence: dict[str, Quantity], answer: Answer) -> Verdict | None:
+    """Where the script moves a number that no step of the optimizer reads, and the learning rate keeps its value."""
+    event = next((event for event in run.ranks[0].events if event.name == "lr_beside"), None)
+    if event is None or len(rates) < ENOUGH or np.ptp(rates):
+        return None
+    told: dict[str, Any] = {"name": str(event.fields["what"]), "rate": float(rates[0])}
+    told |= {name: float(event.fields[name]) for name in ("first", "last")}
+    return answer("found", "learning-rate-written-beside", evidence, where=str(event.fields["where"]) or None, **told)
+
+
 def _never(run: Run, end: Mapping[str, Any], updates: int) -> tuple[str, str] | None:
     if updates < ENOUGH or not run.ranks[0].finished:
         return None

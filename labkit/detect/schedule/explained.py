@@ -32,6 +32,11 @@ FIXES = {
   optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 + schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)
 """,
+    "learning-rate-written-beside": """\
+- optimizer.lr = rate
++ for group in optimizer.param_groups:
++     group["lr"] = rate
+""",
     "scheduler-before-optimizer": """\
   loss.backward()
 - schedule.step()

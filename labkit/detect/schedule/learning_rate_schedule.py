@@ -13,7 +13,7 @@ from ...record.quantity import Quantity
 from ...record.schema import Record, Run
 from ..agreement.own_models import own_models
 from ..verdict import Verdict, answering
-from .calls import of_astray, of_calls, of_metric
+from .calls import of_astray, of_calls, of_metric, of_unread
 
 NAME = "learning-rate-schedule"
 QUESTION = "Does the learning rate last as long as the run?"
@@ -62,6 +62,7 @@ def detect(record: Record) -> Verdict:
     return (
         _of_ends(rates[0], where, evidence)
         or of_astray(run, rates[0], evidence, _answer)
+        or of_unread(run, rates[0], evidence, _answer)
         or of_metric(run, where, evidence, _answer)
         or of_calls(run, rates[0], where, evidence, _answer)
         or _answer("clear", "learning-rate-without-a-schedule" if where is None else "schedule-lasts", evidence)

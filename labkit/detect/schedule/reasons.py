@@ -59,15 +59,15 @@ REASONS = {
         "step it once an epoch, after the last batch; or give it its length in updates: epochs * len(loader)",
     ),
     "schedule-made-for-micro-batches": Reason(
-        "{scheduler} is made for {length:plural step/steps}, {factor} times as many as the {updates:plural update/updates} of "
-        "the run, which have {factor} backward passes each: the run ends where 1/{factor} of the schedule is done",
+        "{scheduler} is made for {length:plural step/steps}, {factor} times as many as the {updates:plural update/updates} "
+        "of the run, which have {factor} backward passes each: the run ends where 1/{factor} of the schedule is done",
         "give it its length in updates: epochs * ceil(len(loader) / {factor})",
     ),
     "schedule-made-for-one-rank": Reason(
-        "{scheduler} is made for {length:plural step/steps}, {factor} times as many as the {updates:plural update/updates} of "
-        "the run. It has {factor} ranks: a length that is worked out from the size of the whole data set is too long by that",
-        "give it its length in updates of a rank, epochs * len(loader), if the learning rate is to come to its end; leave it if "
-        "the run stops early, or is to use the first part of the schedule alone",
+        "{scheduler} is made for {length:plural step/steps}, {factor} times as many as the {updates:plural update/updates} "
+        "of the run. It has {factor} ranks: a length worked out from the size of the whole data set is too long by that",
+        "give it its length in updates of a rank, epochs * len(loader), if the learning rate is to come to its end; leave "
+        "it if the run stops early, or is to use the first part of the schedule alone",
     ),
     "scheduler-never-stepped": Reason(
         "{scheduler} is made and never stepped in {updates:plural update/updates}: the learning rate follows no schedule",
@@ -77,6 +77,11 @@ REASONS = {
         "{scheduler} lowers or raises the learning rate of an optimizer that makes no update ({first:.2g} to {last:.2g}). "
         "Another optimizer with the same parameters makes them, and keeps its rate of {rate:.2g}",
         "make the scheduler after the optimizer that makes the updates, and give it that one",
+    ),
+    "learning-rate-written-beside": Reason(
+        "the script moves {name} from {first:.2g} to {last:.2g}, which no step of the optimizer reads: each update uses "
+        "{rate:.2g}",
+        'write it to the groups: for group in optimizer.param_groups: group["lr"] = rate',
     ),
     "scheduler-not-stepped-so-far": Reason(
         "{scheduler} was not stepped in {updates:plural update/updates}; it may be later", "run it to its end"

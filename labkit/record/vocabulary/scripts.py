@@ -324,6 +324,19 @@ OF_SCRIPTS: Mapping[str, EventTerm] = {
             ),
         ),
     ),
+    "lr_beside": EventTerm(
+        "a number that the script changes as if it were the learning rate, and that no step of the optimizer reads",
+        (
+            Shape(
+                {
+                    "what": Term(TEXT, "", "how it is written"),
+                    "where": Term(TEXT, "file:line", "where the script assigns to it"),
+                    "first": Term(WORD_OR_NUMBER, "", "at the first update"),
+                    "last": Term(WORD_OR_NUMBER, "", "at the last update"),
+                },
+            ),
+        ),
+    ),
     "update_effect": EventTerm(
         "what an optimizer's step did to a sample of its weights",
         (

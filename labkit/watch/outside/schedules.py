@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...record.probe import Probe
-from .patches import Patches, called_from
+from .patches import Patches, called_from, named
+from .written import store_of_rate
 
 LENGTHS = ("total_steps", "T_max", "total_iters")
 """Attributes in which torch's schedulers keep how many steps they are made for."""
@@ -41,6 +42,7 @@ class Schedules:
         self._every: list[_Schedule] = []
         self._of_optimizer: weakref.WeakKeyDictionary[Any, list[_Schedule]] = weakref.WeakKeyDictionary()
         self._updating: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._beside: dict[str, tuple[float, float]] = {}
         self.where = ""
 
     def attach(self, patches: Patches) -> None:
@@ -135,6 +137,8 @@ class Schedules:
         rate = rate_of(optimizer)
         if rate is not None:
             self._probe.scalar("lr_used", rate)
+        for name, value in _rates_beside(optimizer):
+            self._beside[name] = (self._beside.get(name, (value,))[0], value)
         if self.calls:
             self._probe.scalar("scheduler_steps", self.calls)
 
@@ -150,6 +154,10 @@ class Schedules:
         Args:
             cut: whether it was ended because it had made as many updates as were asked for.
         """
+        for name, (first, last) in self._beside.items():
+            if first != last:
+                at = store_of_rate()
+                self._probe.event("lr_beside", what=name, first=first, last=last, where=named(*at) if at else "")
         for known in self._every:
             if known.rates and not known.updates:
                 first, last = known.rates
@@ -178,6 +186,16 @@ def rate_of(optimizer: Any) -> float | None:
         return rate
     rates = [float(group["lr"]) for group in groups if group.get("lr") is not None]
     return max(rates, key=abs) if rates else None
+
+
+def _rates_beside(optimizer: Any) -> list[tuple[str, float]]:
+    """(how it is written, value) of what a script may take for an optimizer's learning rate, and no step of torch reads."""
+    if not type(optimizer).__module__.startswith("torch.optim"):
+        return []
+    of_groups = optimizer.defaults.get("lr")
+    found = [(f"optimizer.{name}", vars(optimizer)[name]) for name in ("lr", "learning_rate") if name in vars(optimizer)]
+    every = [*found, ('optimizer.defaults["lr"]', of_groups)]
+    return [(name, float(value)) for name, value in every if isinstance(value, (int, float))]
 
 
 def _length(scheduler: Any) -> int:

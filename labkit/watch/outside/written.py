@@ -64,6 +64,20 @@ def assigns(attribute: str) -> bool:
     )
 
 
+def store_of_rate() -> tuple[str, int] | None:
+    """(file, line) of the first place where the script assigns to `….lr`, `….learning_rate` or `….defaults["lr"]`."""
+    return next(((file, node.lineno) for file, node in nodes() if _stores_rate(node)), None)  # pyright: ignore
+
+
+def _stores_rate(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        holder = getattr(node.value, "attr", getattr(node.value, "id", ""))
+        return node.attr in ("lr", "learning_rate") and not (holder == "self" or "arg" in holder or "conf" in holder)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return getattr(node.value, "attr", "") == "defaults" and getattr(node.slice, "value", None) == "lr"
+    return False
+
+
 def cut_by_rank() -> tuple[str, int]:
     """(file, line) of the first place where the script takes a rank's part of something; ("", 0) without one."""
     return next(((file, getattr(node, "lineno", 0)) for file, node in nodes() if _cuts(node)), ("", 0))

@@ -166,6 +166,19 @@ def test_a_schedule_that_is_longer_than_the_run(length, passes, ranks, expected)
     assert said("learning-rate-schedule", *[(steps, [end(length=length)])] * ranks) == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (STEADY, ("found", "learning-rate-written-beside")),
+        ([0.1, 0.09] * 20, ("clear", "learning-rate-without-a-schedule")),  # the groups are told too
+        (STEADY[:5], ("clear", "learning-rate-without-a-schedule")),
+    ],
+)
+def test_a_learning_rate_that_nothing_reads(values, expected):
+    beside = Event("lr_beside", 1, 0, {"what": "optimizer.lr", "where": "train.py:3", "first": 0.1, "last": 0.01})
+    assert said("learning-rate-schedule", (rates(*values), [beside])) == expected
+
+
 def test_a_scaler_that_skips_the_first_update_is_no_schedulers_fault():
     scaler = Event("precision_use", 0, 0, {"what": "scaler", "where": ""})
     events = [scaler, end(before_first_update=1)]
