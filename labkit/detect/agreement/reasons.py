@@ -217,6 +217,11 @@ REASONS = {
         "{foreign:plural tensor/tensors} of no model that is trained: the model was changed after the optimizer was made",
         "make the optimizer last: after new layers are put in, after .to(device) of a copy, and after the model is wrapped",
     ),
+    "made-after-the-optimizer": Reason(
+        "parameters of the model get gradients, no optimizer holds them and they keep their values ({names}): they were put "
+        "into the model after the optimizer was made",
+        "make the optimizer after the last layer is in its place, or call optimizer.add_param_group for new ones",
+    ),
     "model-has-no-optimizer": Reason(
         "all {tensors:plural tensor/tensors} of a model get gradients, and no optimizer holds any of them: it stays as it "
         "was",

@@ -41,6 +41,8 @@ class Look:
     unfrozen: int
     unfrozen_names: str
     foreign: int
+    later: int
+    later_names: str
 
 
 def looks(run: Run) -> dict[int, list[Look]]:
@@ -59,6 +61,8 @@ def looks(run: Run) -> dict[int, list[Look]]:
                     int(fields["unfrozen"]),
                     str(fields["unfrozen_names"]),
                     int(fields["foreign"]),
+                    int(fields.get("later", 0)),
+                    str(fields.get("later_names", "")),
                 )
             )
     return found
@@ -100,6 +104,8 @@ def _of_model(run: Run, of_model: list[Look]) -> Verdict:
         return _answer(
             "found", "optimizer-holds-others", evidence, where=where, names=last.unheld_names, foreign=last.foreign
         )
+    if last.later and last.unheld < last.trainable and len([look for look in lacking if look.later]) >= ENOUGH_LOOKS:
+        return _answer("found", "made-after-the-optimizer", evidence, where=where, names=last.later_names)
     if last.unheld == last.trainable:
         return _answer("found", "model-has-no-optimizer", evidence, where=where, tensors=last.trainable)
     return _answer("inconclusive", "some-have-no-optimizer", evidence, names=last.unheld_names)

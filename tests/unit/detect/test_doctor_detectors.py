@@ -435,6 +435,8 @@ def parameters(update, **fields):
         "unfrozen": 0,
         "unfrozen_names": "",
         "foreign": 0,
+        "later": 0,
+        "later_names": "",
     }
     return Event("parameters", update, 0, {"update": update, "model": 0, **clean, **fields})
 
@@ -446,6 +448,7 @@ def parameters(update, **fields):
         ({"unheld": 2, "unheld_names": "a, b", "foreign": 2}, ("found", "optimizer-holds-others")),
         ({"unheld": 4, "unheld_names": "a"}, ("found", "model-has-no-optimizer")),
         ({"unheld": 2, "unheld_names": "a"}, ("inconclusive", "some-have-no-optimizer")),
+        ({"unheld": 2, "later": 2, "later_names": "a"}, ("found", "made-after-the-optimizer")),
         ({"unfrozen": 1, "unfrozen_names": "a"}, ("found", "unfrozen-after-ddp")),
     ],
 )
