@@ -14,7 +14,7 @@ from ...record.quantity import Quantity, share
 from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
 from .measures import MEAN, SUM, Part, Window, forms, where_of, windows
-from .taken import OWN_RANK, fit, looks
+from .taken import NEITHER, OWN_RANK, fit, looks
 
 NAME = "loss-weighting"
 QUESTION = "Does each target weigh the same, whichever micro-batch or rank it is in?"
@@ -74,6 +74,8 @@ def _of_shares(run: Run, known: list[tuple[list[Window], float]]) -> Verdict:
     within = any(len({part.targets for part in window.parts}) > 1 for window in row)
     if usual < FOUND or not _of_targets(run, site):
         return _answer("inconclusive", "targets-weigh-somewhat-unequally", evidence, where=where, **numbers)
+    if _changed(run):  # the script may weigh the ranks' gradients by their targets
+        return _answer("inconclusive", "gradients-changed-by-the-script", evidence, where=where)
     reason = "unequal-micro-batches-averaged" if within else "unequal-ranks-averaged"
     return _answer("found", reason, evidence, where=where, **numbers)
 
@@ -87,6 +89,12 @@ def _misplaced(row: Sequence[Window]) -> float | None:
     if not all(part.targets for part in parts) or not weights:
         return None
     return sum(abs(part.share / weights - part.targets / targets) for part in parts) / 2
+
+
+def _changed(run: Run) -> bool:
+    """Whether what the optimizer takes is no mean over the ranks of what the backward passes gave, in most updates."""
+    fits = [fit(look).what for look in looks(run)]
+    return 2 * fits.count(NEITHER) > len(fits)
 
 
 def _of_targets(run: Run, site: int) -> bool:

@@ -307,6 +307,17 @@ def test_weights_of_targets(seen, expected):
     assert said("loss-weighting", seen) == expected
 
 
+def test_gradients_that_the_script_weighs_by_targets_accuse_nobody():
+    def by_targets(earlier, last):
+        return (earlier + last)[0] * 100 / 120 + (earlier + last)[1] * 20 / 120
+
+    ranks = weighed([(MEAN, 1, 100)], [(MEAN, 1, 20)], events=())
+    changed = [(steps, [*events, *own]) for (steps, events), own in zip(ranks, taking(by_targets), strict=True)]
+    assert said("loss-weighting", changed) == ("inconclusive", "gradients-changed-by-the-script")
+    averaged = [(steps, [*events, *own]) for (steps, events), own in zip(ranks, taking(mean_of), strict=True)]
+    assert said("loss-weighting", averaged) == ("found", "unequal-ranks-averaged")
+
+
 def test_ranks_that_train_apart_are_not_weighed_against_each_other():
     apart = taking(lambda earlier, last: earlier + last)
     seen = weighed([(MEAN, 1, 100)], [(MEAN, 1, 20)])
