@@ -86,7 +86,9 @@ def test_one_optimizer_of_two_that_changes_nothing():
 
 def test_gradients_that_no_optimizer_holds_are_another_question():
     fields = {"update": 1, "model": 0, "trainable": 4, "without_gradient": 0, "unheld": 4, "unheld_names": "a"}
-    other = Event("parameters", 1, 0, fields | {"unfrozen": 0, "unfrozen_names": "", "foreign": 4})
+    other = Event(
+        "parameters", 1, 0, fields | {"unfrozen": 0, "unfrozen_names": "", "foreign": 4, "later": 0, "later_names": ""}
+    )
     events = [*looks(with_gradient=0, elements=0, **STILL), other]
     assert said("empty-updates", ([], events)) == ("inconclusive", "optimizer-may-hold-others")
 
