@@ -22,7 +22,7 @@ WITHOUT_A_LAB = {
         says=doctor_says,
         mutation=Mutation(
             file="watch/outside/saves.py",
-            before='patches.wrap(torch, "save", save)',
+            before='patches.wrap(torch, "save", self.around(patches))',
             after="pass",
             # the doctor's ranks import the package that the doctor itself comes from
             again="from labkit.doctor import launch\n\nlaunch.__file__ = sys.path[0] + '/labkit/doctor/launch.py'\n"

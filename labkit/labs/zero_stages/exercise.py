@@ -54,20 +54,22 @@ SMALLEST_MARGIN, NEAR = 0.01, 0.05
 """How near to what a stage takes the memory of a drawn case is, at the least and where it is near: roundings, and mistakes
 as small as 2**30 for 1e9, lie on either side."""
 
-LIKELY = 1, 2, 2, 3, 4, 8, 16, 64, 256, 1024
+LIKELY = 2, 2, 3, 4, 8, 16, 64, 256, 1024
 
 
 def drawn_cases(draw: random.Random) -> list[Case]:
-    """Cases with other names and numbers each time: each answer at least seven times, near each bound and far from it."""
-    return [_drawn(draw, fits, near) for fits in (*STAGES, None) for near in ("low", "high", "between", *["any"] * 4)]
+    """Cases with other names and numbers each time: each answer at least seven times, near each bound and far from it.
+
+    What one device can do is asked too: all of it, or nothing.
+    """
+    several = [_drawn(draw, fits, near) for fits in (*STAGES, None) for near in ("low", "high", "between", *["any"] * 4)]
+    return several + [_drawn(draw, fits, "any", devices=1) for fits in (0, None)]
 
 
-def _drawn(draw: random.Random, fits: int | None, near: str) -> Case:
-    """A case whose lowest stage that fits is `fits`."""
+def _drawn(draw: random.Random, fits: int | None, near: str, devices: int | None = None) -> Case:
+    """A case whose lowest stage that fits is `fits`; one device shards nothing."""
     params = float(f"{log_uniform(draw, 1e8, 3e12):.3g}")
-    devices = draw.choice((*LIKELY, draw.randint(2, 40), 2 * draw.randint(1, 300) + 1))
-    if fits not in (0, None):
-        devices = max(2, devices)  # one device shards nothing
+    devices = devices or max(2, draw.choice((*LIKELY, draw.randint(2, 40), 2 * draw.randint(1, 300) + 1)))
     takes = [state(params, devices, stage, "mixed Adam").total / GB for stage in STAGES]
     low = takes[fits] if fits is not None else takes[3] / 8
     high = takes[3] if fits is None else takes[fits - 1] if fits else 4 * takes[0]
