@@ -66,7 +66,8 @@ def explain(error: BaseException, rows: list[Row], job: Job, lost: list[int], se
         return LaunchError(f"the ranks could not be started: {type(error).__name__}: {error}")
     reports = {rank: _report(rank, row, job) for rank, row in enumerate(rows)}
     failed = [rank for rank, report in reports.items() if report.state == "failed"]
-    gone = lost or _gone_by_victims(reports, rows, job)
+    # a rank that failed for want of another is lost too, and not the cause
+    gone = [rank for rank in lost if rows[rank].state != RankState.FAILED] or _gone_by_victims(reports, rows, job)
     returned = [rank for rank, row in enumerate(rows) if row.state in (RankState.RETURNED, RankState.DONE)]
     if failed:
         cause = first if first in failed else failed[0]

@@ -1,11 +1,17 @@
 """When the launcher ends an attempt by itself, and when it leaves that to the agent."""
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from labkit.ranks import launch
+from labkit.ranks.agent import Abandoned
+from labkit.ranks.backend import Placement
+from labkit.ranks.board import RankState, Row
+from labkit.ranks.job import Job, error_file
 from labkit.ranks.rendezvous import Rounds
+from labkit.ranks.reports import explain
 
 
 @dataclass
@@ -59,3 +65,25 @@ def test_the_same_holds_of_a_second_restart(begun, abandoned):
     both = StandIn(rounds=Rounds(begun=begun), seen=[Gone(attempt=1), Gone(attempt=1)])
     looked(both, 60)
     assert bool(both.abandoned) == abandoned
+
+
+def test_a_rank_that_failed_for_want_of_another_is_not_the_cause(tmp_path):
+    """Where the launcher had to act by itself, all three are gone: rank 1 alone left nothing behind."""
+    gone = Row(
+        pid=2**22 + 1, started_ticks=1, attempt=0, state=RankState.RUNNING, step=3, total_steps=0, together=0, faults=0,
+        returned_ns=0, errno=0,
+    )  # fmt: skip
+    rows = [replace(gone, state=RankState.FAILED), gone, replace(gone, state=RankState.FAILED)]
+    job = Job(
+        program=b"", origin="", folder=tmp_path, world_size=3, placement=Placement("gloo", "cpu", 0, ""), threads=1, seed=0,
+        deadline_s=1.0,
+    )  # fmt: skip
+    said = {"message": "while it waited in all_reduce", "where": None, "victim": True, "gone": [0, 1], "text": ""}
+    for rank in (0, 2):
+        error_file(tmp_path, rank, 0).write_text(json.dumps(said))
+    error = explain(Abandoned(), rows, job, lost=[0, 1, 2], server_died=False)
+    assert [(rank, report.state) for rank, report in error.ranks.items()] == [
+        (1, "vanished"),
+        (0, "lost its peer"),
+        (2, "lost its peer"),
+    ]
