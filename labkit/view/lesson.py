@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
 from ..detect.cost import cost_of
 from ..errors import UnknownName
 from ..labs.opened import OpenedLab
+from ..theory import panels
 from .cards import box, cost_card, escape, gpu_hours_said
 from .drawings import drawing as drawing  # asked for as lesson.drawing("ring", ranks=4)
 from .drawings import steps as steps
 from .prediction import Prediction as Prediction
 from .prediction import Revealed as Revealed
 from .prediction import answers_of as answers_of
+from .profiled import trace as trace
+from .theory import TheoryPanel
 
 
 def begin(lab: OpenedLab | str, namespace: Mapping[str, Any], *, known: tuple[str, ...]) -> Banner:
@@ -34,6 +39,19 @@ def begin(lab: OpenedLab | str, namespace: Mapping[str, Any], *, known: tuple[st
         if name not in known:
             raise UnknownName("parameter of this notebook", name, known)
     return Banner(lab, {name: namespace[name] for name in known})
+
+
+def theory(name: str, **settings: Any) -> TheoryPanel:
+    """A panel of the theory that belongs to no lab's record: `lesson.theory("tiles", rows=2305)`.
+
+    Raises:
+        UnknownName: there is no such panel, or no such slider.
+        UsageError: a value that it cannot take.
+    """
+    known = [module.name for module in pkgutil.iter_modules(panels.__path__)]
+    if name not in known:
+        raise UnknownName("panel of the theory", name, known)
+    return TheoryPanel(importlib.import_module(f"{panels.__name__}.{name}").PANEL.at(**settings))
 
 
 def _injected(cells: list[str]) -> list[str]:

@@ -13,7 +13,10 @@ def says(text):
 
 CASE = LabCase(
     slug="mfu",
-    small={"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5, "guess": 50, "mystery_seed": 1},
+    small={
+        **{"layers": 1, "hidden": 64, "heads": 4, "seq": 128, "steps": 2, "seed": 5},
+        **{"guess": 50, "mystery_seed": 1, "compiled": False},
+    },
     says=says,
     mutation=Mutation(
         file="workloads/gpt.py",

@@ -15,6 +15,7 @@ from labkit.theory.delay import delayed_descent, spectral_radius, stability_limi
 from labkit.theory.formats import BF16, FORMATS, FP16, OF_8_BITS
 from labkit.theory.panel import Measured, Point, Slider, decades
 from labkit.theory.sampling import seen_after
+from labkit.theory.tiles import tiling
 from labkit.theory.underflow import infinite_from, largest_relative_error, lost_to_zero, zero_below
 from labkit.workloads.gpt import Block, GPTShape
 
@@ -108,6 +109,18 @@ def test_an_h100_has_its_ridge_at_295_operations_a_byte_and_a_batch_of_one_waits
     assert found["ridge"] == pytest.approx(295, abs=1) and found["intensity"] == pytest.approx(1, abs=0.01)
     assert found["least_s"] == pytest.approx((4096 * 4096 + 2 * 4096) * 2 / 3.35e12)
     assert numbers("roofline", peak_tflops=1000.0, gflop_a_token=50.0, tokens_per_s=4000.0)["mfu"] == pytest.approx(0.2)
+
+
+def test_one_row_more_than_a_full_wave_makes_two_waves_and_halves_what_is_useful():
+    full = numbers("tiles", rows=2304, columns=1536, tile="256 × 128", multiprocessors=108)
+    assert (full["tiles"], full["waves"], full["useful"]) == (108, 1, 1.0)
+    more = numbers("tiles", rows=2305, columns=1536, tile="256 × 128", multiprocessors=108)
+    assert (more["tiles"], more["waves"]) == (120, 2)
+    assert more["useful"] == pytest.approx(2305 * 1536 / (2 * 108 * 256 * 128))
+    few = numbers("tiles", rows=16, columns=1536, tile="256 × 128", multiprocessors=108)
+    assert few["in_tiles"] == pytest.approx(16 / 256) and few["useful"] < few["in_tiles"]
+    with pytest.raises(UsageError, match="sizes are at least 1"):
+        tiling(0, 1, (1, 1), 1)
 
 
 def test_what_a_rank_has_seen_is_what_fair_deals_give_it():
