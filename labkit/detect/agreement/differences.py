@@ -6,6 +6,7 @@ ranks, and since when, tells where the difference comes from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -14,6 +15,7 @@ from ...record.schema import Run
 from ..runs import looked_at
 from .measures import Held, Made, made, names
 from .own_models import FEW, own_models
+from .own_parts import own_parts
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,9 @@ def explained(seen: Difference) -> Told:
         return "found", "ranks-start-apart"
     if seen.others_are_kept_equal and seen.reduced and not seen.exchanged:
         # one that each rank begins with by itself may be its own on purpose, as a head for its own data is
-        return "inconclusive" if seen.from_the_start else "found", "model-outside-the-wrapper"
+        if seen.from_the_start or own_parts(seen.run):
+            return "inconclusive", "part-kept-by-each-rank"
+        return "found", "model-outside-the-wrapper"
     if seen.settings and seen.gradients_equal:
         return "found", "settings-differ-between-ranks"
     if seen.is_part and seen.some_reduced:
@@ -195,26 +199,26 @@ def _alone(seen: Difference) -> Told:
     return "found", "ddp-bypassed" if seen.run.fact("ddp_world_size") is not None else "nothing-is-reduced"
 
 
+_UNDER_DDP: tuple[tuple[Callable[[Difference], object], str], ...] = (
+    (lambda seen: seen.settings, "settings-differ-between-ranks"),
+    (lambda seen: seen.from_the_start, "changed-after-the-wrap"),
+    (lambda seen: seen.updates_apart, "updates-differ-between-ranks"),
+    (lambda seen: seen.state_apart, "state-differs-between-ranks"),
+    (lambda seen: seen.is_part, "some-weights-drift-under-ddp"),
+    (lambda seen: seen.gradients_apart, "gradients-changed-after-ddp"),
+    (lambda seen: True, "weights-drift-under-ddp"),
+)
+"""What weights of a model differ by whose gradients DDP reduces. The first that holds is told."""
+
+
 def _under_ddp(seen: Difference) -> Told:
     if seen.own_hook or any(fields.get("ignored") for fields in seen.first.of_rank):
         return "inconclusive", "weights-differ-by-choice"
-    if not seen.reduced:
-        if seen.exchanged or seen.reduced_at_times:
-            return "inconclusive", "weights-differ-and-ranks-talk"
-        return _alone(seen)
-    if seen.settings:
-        return "found", "settings-differ-between-ranks"
-    if seen.from_the_start:
-        return "found", "changed-after-the-wrap"
-    if seen.updates_apart:
-        return "found", "updates-differ-between-ranks"
-    if seen.state_apart:
-        return "found", "state-differs-between-ranks"
-    if seen.is_part:
-        return "found", "some-weights-drift-under-ddp"
-    if seen.gradients_apart:
-        return "found", "gradients-changed-after-ddp"
-    return "found", "weights-drift-under-ddp"
+    if seen.reduced:
+        return "found", next(reason for holds, reason in _UNDER_DDP if holds(seen))
+    if seen.exchanged or seen.reduced_at_times:
+        return "inconclusive", "weights-differ-and-ranks-talk"
+    return _alone(seen)
 
 
 def without_updates(run: Run) -> list[int]:

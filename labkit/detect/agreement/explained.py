@@ -24,7 +24,9 @@ EXPLAINED = {
         "labkit hashes the weights on each rank after a few updates (large tensors by samples of their bytes) and "
         "compares the ranks' hashes afterwards. It makes no collective.",
         "Parts of a model (tensor or pipeline parallelism, experts) differ on purpose, and averaging weights now and then "
-        "(local SGD) makes them equal again. Where the script exchanges data by itself, the answer is inconclusive.",
+        "(local SGD) makes them equal again. Where the script exchanges data by itself, the answer is inconclusive. A head "
+        "beside the wrapped model may be each rank's own: where ranks begin with different ones, save files of their own or "
+        "read different classes, or the source speaks of a personal head, the answer is inconclusive too.",
         lab="overlap",
     ),
     "same-draws": Explained(

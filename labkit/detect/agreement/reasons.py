@@ -63,6 +63,12 @@ REASONS = {
         "weights differ between ranks ({names})",
         "wrap every module that has weights of its own, losses and heads too, or make them parts of the wrapped module",
     ),
+    "part-kept-by-each-rank": Reason(
+        "beside what is wrapped, ranks train weights that nothing reduces, and after update {update} these differ "
+        "({names}); they may be each rank's own on purpose, as a head for its own data is",
+        "if one model is meant, wrap them too; if each rank is to keep its own, nothing is wrong: save them on every rank, "
+        "to files of their own",
+    ),
     "parameters-outside-the-wrapper": Reason(
         "the model is sharded, and some of its parameters are not ({names}): nothing reduces their gradients, and after "
         "update {update} each rank holds other values of them",

@@ -16,6 +16,7 @@ from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
 from .differences import Difference, explained, without_updates
 from .measures import Held, held, listed, made
+from .own_parts import own_parts
 
 NAME = "replicas-differ"
 QUESTION = "Do all ranks hold the same weights?"
@@ -109,6 +110,7 @@ _PLACES = {
     "some-weights-drift-under-ddp": "loop_where",
     "weights-drift-under-ddp": "loop_where",
     "weights-drift-with-equal-gradients": "loop_where",
+    "part-kept-by-each-rank": "",
     "weights-differ-and-ranks-talk": "",
     "weights-differ-by-choice": "",
     "ranks-train-models-of-their-own": "",
@@ -127,6 +129,8 @@ def _of_loose(run: Run, evidence: dict[str, Quantity]) -> Verdict:
     where = str(run.fact("optimizer_where", "")) or None
     tensors = listed([f"tensor {at} of the optimizer" for at in apart[-1].loose_apart])
     evidence = evidence | {"tensors_apart": Quantity(len(apart[-1].loose_apart), "of no model, that an optimizer trains")}
+    if own_parts(run):
+        return _answer("inconclusive", "part-kept-by-each-rank", evidence, names=tensors, update=apart[0].update)
     return _answer("found", "loose-tensors-drift", evidence, where=where, names=tensors, update=apart[0].update)
 
 

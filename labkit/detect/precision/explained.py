@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..explained import Explained
+from ..fixes import WEIGHTS_IN_FP32
 
 SUBJECT, PLACE = "Numeric precision", 5
 
@@ -47,17 +48,7 @@ EXPLAINED = {
     "lost-updates": Explained(
         "The numbers of a 16-bit format lie far apart: near 0.1, those of bf16 are 5e-4 apart. An update of less than half "
         "of that is rounded away, step after step. Weights that are kept in fp32 add small updates up.",
-        """\
-- model = Net().to(torch.bfloat16)
-+ model = Net()
-  for inputs, labels in loader:
-      optimizer.zero_grad()
--     loss = loss_of(model(inputs), labels)
-+     with torch.autocast("cuda", dtype=torch.bfloat16):
-+         loss = loss_of(model(inputs), labels)
-      loss.backward()
-      optimizer.step()
-""",
+        WEIGHTS_IN_FP32,
         "labkit counts the elements with a gradient whose weight an update leaves as it was, and compares with an fp32 run.",
         "With a tiny learning rate fp32 loses updates too, so labkit compares.",
         needs="a second run in fp32",

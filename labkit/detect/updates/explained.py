@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..explained import Explained
+from ..fixes import WEIGHTS_IN_FP32
 
 SUBJECT, PLACE = "Gradients and updates", 3
 
@@ -34,15 +35,5 @@ FIXES = {
       loss_of(model(inputs), labels).backward()
 +     optimizer.step()
 """,
-    "updates-round-away-in-16-bits": """\
-- model = Net().to(torch.bfloat16)
-+ model = Net()
-  for inputs, labels in loader:
-      optimizer.zero_grad()
--     loss = loss_of(model(inputs), labels)
-+     with torch.autocast("cuda", dtype=torch.bfloat16):
-+         loss = loss_of(model(inputs), labels)
-      loss.backward()
-      optimizer.step()
-""",
+    "updates-round-away-in-16-bits": WEIGHTS_IN_FP32,
 }

@@ -28,7 +28,12 @@ OF_SOURCE: Mapping[str, EventTerm] = {
     ),
     "source_read": EventTerm(
         "the source of the script's own modules was read",
-        (Shape({"files": Term(COUNT, "files", "that could be read")}),),
+        (
+            Shape(
+                {"files": Term(COUNT, "files", "that could be read")},
+                {"own_parts": Term(TEXT, "file:line", "where it says that each rank keeps an own part; empty without")},
+            ),
+        ),
     ),
     "unread": EventTerm(
         "a setting of the training that nothing in the source reads",

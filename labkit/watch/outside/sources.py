@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...record.probe import Probe
+from .own_parts_said import own_parts_said
 from .patches import named
 from .settings_read import unread
 from .source_of import script_files
@@ -16,7 +17,7 @@ MOST = 20
 def note(probe: Probe) -> None:
     """Read the script's own modules, and note what was found in them. *Called on* each rank, as the script ends."""
     trees = {file: tree_of(file) for file in script_files()}
-    probe.event("source_read", files=sum(bool(tree.body) for tree in trees.values()))
+    probe.event("source_read", files=sum(bool(tree.body) for tree in trees.values()), own_parts=own_parts_said())
     for one in unread(trees)[:MOST]:
         probe.event(
             "unread",

@@ -149,23 +149,58 @@ def test_where_a_difference_comes_from(ranks, expected):
     assert said("replicas-differ", ranks) == expected
 
 
+FORGOTTEN, KEPT = ("found", "model-outside-the-wrapper"), ("inconclusive", "part-kept-by-each-rank")
+SAID = Event("source_read", 1, 0, {"files": 1, "own_parts": "a.py:3"})
+
+
+def saved_to(path):
+    flags = ("over", "optimizer", "scheduler", "scaler", "has_scheduler", "has_scaler")
+    return Event("torch_save", 1, 0, {"path": path, "where": "a.py:8", **dict.fromkeys(flags, False)})
+
+
 @pytest.mark.parametrize(
-    ("start", "status"),
-    [(("pqrs", "pqrs"), "found"), (("pqrs", "tuvw"), "inconclusive")],  # each rank may have a head of its own on purpose
+    ("start", "more", "expected"),
+    [
+        (("pqrs", "pqrs"), ((), ()), FORGOTTEN),
+        (("pqrs", "tuvw"), ((), ()), KEPT),  # each rank may have a head of its own on purpose
+        (("pqrs", "pqrs"), ((SAID,), ()), KEPT),
+        (("pqrs", "pqrs"), ((Event("source_read", 1, 0, {"files": 1, "own_parts": ""}),), ()), FORGOTTEN),
+        (("pqrs", "pqrs"), ((saved_to("0.pt"),), (saved_to("1.pt"),)), KEPT),
+        (("pqrs", "pqrs"), ((saved_to("a.pt"),), ()), FORGOTTEN),
+        (("pqrs", "pqrs"), ((saved_to("a.pt"), saved_to("0.pt")), (saved_to("a.pt"),)), FORGOTTEN),
+    ],
 )
-def test_a_model_beside_the_one_that_is_wrapped(start, status):
+def test_a_model_beside_the_one_that_is_wrapped(start, more, expected):
     of_ranks = []
-    for own, later in zip(start, ("efgh", "ijkl"), strict=True):
-        events = [looked(0, "mnop", start=True), looked(0, own, start=True, wrapped=False, model=1)]
+    for own, later, others in zip(start, ("efgh", "ijkl"), more, strict=True):
+        events = [*others, looked(0, "mnop", start=True), looked(0, own, start=True, wrapped=False, model=1)]
         for at in (1, 2, 3):
             events += [looked(at, "abcd"), looked(at, later, wrapped=False, model=1)]
         of_ranks.append(events)
-    assert said("replicas-differ", ranks_of(*of_ranks, reductions=1)) == (status, "model-outside-the-wrapper")
+    assert said("replicas-differ", ranks_of(*of_ranks, reductions=1)) == expected
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [(([1, 2], [3, 4]), KEPT), (([1, 2], [2, 3]), FORGOTTEN), ((range(0, 30), range(40, 70)), FORGOTTEN)],
+)
+def test_a_model_beside_the_one_that_is_wrapped_whose_ranks_read_other_classes(classes, expected):
+    def rank(later, labels):
+        counts, read = {"updates": 1, "reductions": 1}, [*labels] * (60 // len(labels))
+        steps = [step(n, counts=counts, digests={"targets": read} if n == 0 else {}) for n in range(4)]
+        looks = [looked(at, "abcd") for at in (1, 2, 3)] + [looked(at, later, wrapped=False, model=1) for at in (1, 2, 3)]
+        start = [looked(0, "mnop", start=True), looked(0, "pqrs", start=True, wrapped=False, model=1)]
+        return steps, [*start, *looks]
+
+    ranks = [rank(later, labels) for later, labels in zip(("efgh", "ijkl"), classes, strict=True)]
+    assert said("replicas-differ", ranks) == expected
 
 
 def test_a_tensor_of_no_module_that_drifts():
     ranks = pair("abcd", "abcd", "wxyz", "wxyz", own=({"loose": "1", "after": "m n"}, {"loose": "1", "after": "m o"}))
     assert said("replicas-differ", ranks) == ("found", "loose-tensors-drift")
+    meant = [(steps, [*events, SAID]) for steps, events in ranks]
+    assert said("replicas-differ", meant) == KEPT
 
 
 def test_parts_are_compared_with_the_same_part_alone_and_what_cannot_be_read_with_nothing():
