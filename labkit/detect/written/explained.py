@@ -14,10 +14,12 @@ EXPLAINED = {
 - optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
 + optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=args.weight_decay)
 """,
-        "labkit reads the script's own modules: options of argparse and arguments of functions whose names are those of a "
-        "learning rate, weight decay, momentum, clipping, warm-up, accumulation, label smoothing or an average's decay.",
-        "Where options are handed on all together, as by vars(args), labkit cannot tell and says nothing. The same holds "
-        "for functions that are given to others, and for methods of classes with bases.",
+        "labkit reads the script's own modules: options of argparse, click, typer and fire, fields of dataclasses, and "
+        "arguments of functions. It looks for the names of a learning rate, weight decay, momentum, clipping, warm-up, "
+        "accumulation, label smoothing or an average's decay.",
+        "Where options are handed on all together, as by vars(args) or asdict(config), labkit cannot tell and says nothing. "
+        "The same holds for functions that are given to others, and for classes with bases. A module of settings that "
+        "holds nothing else may be another script's too: there the answer is inconclusive.",
     ),
     "unreached-calls": Explained(
         "A return that was moved up, or a continue that lost its condition, leaves what follows it in the block without "

@@ -14,6 +14,10 @@ REASONS = {
         "the script parses {name} and reads it nowhere: whatever it is given, the training is the same",
         "give it to what it is meant for, or take the option out",
     ),
+    "field-never-read": Reason(
+        "{of} has the setting {name}, and nothing reads it: whatever it is given, the training is the same",
+        "give it to what it is meant for, or take it out of {of}; if another script reads it, nothing is wrong",
+    ),
     "argument-never-read": Reason(
         "{function}() takes {name} and reads it nowhere: whatever it is given there, the training is the same",
         "use it in the function, or take the argument out",

@@ -1,7 +1,8 @@
 """Is each setting of the training read?
 
-A script parses --weight-decay, or a function takes lr, and nothing reads it: the run is logged with a value that it never
-had. Read in the source; no run shows it. An argument that is left over, whose value is used elsewhere, may be meant.
+A script parses --weight-decay, a class of settings has warmup_steps or a function takes lr, and nothing reads it: the run
+is logged with a value that it never had. Read in the source; no run shows it. An argument that is left over, whose value is
+used elsewhere, may be meant.
 """
 
 from __future__ import annotations
@@ -32,4 +33,6 @@ def detect(record: Record) -> Verdict:
     if first["kind"] == "option":
         return _answer("found", "option-never-read", evidence, where=where, name=first["setting"])
     status = "found" if first["alone"] else "inconclusive"
+    if first["kind"] == "field":
+        return _answer(status, "field-never-read", evidence, where=where, name=first["setting"], of=first["function"])
     return _answer(status, "argument-never-read", evidence, where=where, name=first["setting"], function=first["function"])

@@ -40,10 +40,10 @@ OF_SOURCE: Mapping[str, EventTerm] = {
         (
             Shape(
                 {
-                    "where": Term(TEXT, "file:line", "of the option, or of the function"),
-                    "kind": Term(TEXT, "", "option or argument"),
+                    "where": Term(TEXT, "file:line", "of the option, the function or the field"),
+                    "kind": Term(TEXT, "", "option, argument or field"),
                     "setting": Term(TEXT, "", "its name"),
-                    "function": Term(TEXT, "", "whose argument it is; empty for an option"),
+                    "function": Term(TEXT, "", "whose argument it is, or the class whose field; empty for an option"),
                     "alone": Term(FLAG, "", "whether what it is given is used for nothing else"),
                 },
             ),

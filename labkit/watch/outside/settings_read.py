@@ -15,12 +15,17 @@ TRAINING = re.compile(
 )
 """Names whose value changes what is trained."""
 
-_GIVEN_UP = re.compile(r"unused|ignored|deprecat|compat|no effect|obsolete|reserved", re.I)
+_GIVEN_UP = re.compile(r"unused|ignored|deprecat|compat|no effect|obsolete|reserved|hidden=True|expose_value=False", re.I)
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A setting that nothing reads: an "option" or an "argument"; `alone` if what it is given is used for nothing else."""
+    """A setting that nothing reads: an "option", an "argument" or a "field".
+
+    Attributes:
+        function: whose argument it is, or the class whose field.
+        alone: whether what it is given is used for nothing else.
+    """
 
     file: str
     line: int
@@ -40,14 +45,30 @@ def unread(trees: Mapping[str, ast.Module]) -> list[Unread]:
 
 def _options(trees: Mapping[str, ast.Module]) -> Iterator[Unread]:
     walked = [(file, node) for file, tree in trees.items() for node in ast.walk(tree)]
-    own = {node.name for _, node in walked if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    own = owned(node for _, node in walked)
     if any(_hands_all_on(node, own) for _, node in walked):
         return
-    read = {name for _, node in walked for name in _reads(node)}
+    read = {name for _, node in walked for name in reads(node)}
     for file, node in walked:
         option = _option(node)
         if option and TRAINING.match(option) and option not in read:
             yield Unread(file, node.lineno, "option", option)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def owned(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names of a script's own functions, and of classes that say themselves what they do with what they are given."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or (
+            isinstance(node, ast.ClassDef) and "__init__" in (getattr(part, "name", "") for part in node.body)
+        ):
+            found.add(node.name)
+    return found
+
+
+def said_to_be_unread(text: str) -> bool:
+    """Whether what is written of a setting says that it has no effect."""
+    return bool(_GIVEN_UP.search(text))
 
 
 def _option(node: ast.AST) -> str:
@@ -56,7 +77,7 @@ def _option(node: ast.AST) -> str:
         return ""
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     help_ = given.get("help")
-    if isinstance(help_, ast.Attribute) or _GIVEN_UP.search(str(getattr(help_, "value", ""))):
+    if isinstance(help_, ast.Attribute) or said_to_be_unread(str(getattr(help_, "value", ""))):
         return ""
     if "dest" in given:
         return str(getattr(given["dest"], "value", ""))
@@ -65,7 +86,7 @@ def _option(node: ast.AST) -> str:
     return long.lstrip("-").replace("-", "_")
 
 
-def _reads(node: ast.AST) -> list[str]:
+def reads(node: ast.AST) -> list[str]:
     """Names that a node takes out of something: as an attribute, or as any word in quotes that is no option itself."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         return [node.attr]
@@ -77,18 +98,19 @@ def _reads(node: ast.AST) -> list[str]:
 def _hands_all_on(node: ast.AST, own: set[str]) -> bool:
     """Whether options are handed on all together: `**vars(args)`, `args.__dict__`, all of them to a library."""
     if isinstance(node, ast.Call):
-        called = _name_of(node.func)
+        called = name_of(node.func)
         if called in ("vars", "asdict", "_get_kwargs", "HfArgumentParser", "parse_args_into_dataclasses"):
             return True
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        return called not in own | _SHOWN and any(getattr(one, "id", "") in _SPACES for one in given)
+        of_super = called == "__init__"  # of a class that may be a library's
+        return (called not in own | SHOWN or of_super) and any(getattr(one, "id", "") in SPACES for one in given)
     return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
-_SHOWN = {"print", "pprint", "str", "repr", "format", "info", "debug", "getattr", "hasattr", "setattr", "isinstance"}
+SHOWN = {"print", "pprint", "str", "repr", "format", "info", "debug", "getattr", "hasattr", "setattr", "isinstance"}
 """Calls that only look at them."""
 
-_SPACES = ("args", "opt", "opts", "options", "cfg", "config", "hparams", "params", "flags")
+SPACES = ("args", "opt", "opts", "options", "cfg", "config", "hparams", "params", "flags")
 
 
 # Arguments
@@ -131,8 +153,8 @@ def _only_called(name: str, trees: Iterable[ast.Module]) -> bool:
     called = mentioned = 0
     for tree in trees:
         for node in ast.walk(tree):
-            called += isinstance(node, ast.Call) and _name_of(node.func) == name
-            mentioned += _name_of(node) == name
+            called += isinstance(node, ast.Call) and name_of(node.func) == name
+            mentioned += name_of(node) == name
     return (called > 0 and called == mentioned) or name == "__init__"
 
 
@@ -140,7 +162,7 @@ def _is_alone(function: Any, place: int, name: str, trees: list[ast.Module]) -> 
     """Whether each call gives an argument a number, or something that the script reads for this alone."""
     place -= bool(function.args.args) and function.args.args[0].arg == "self"
     walked = [node for tree in trees for node in ast.walk(tree)]
-    calls = [node for node in walked if isinstance(node, ast.Call) and _name_of(node.func) == function.name]
+    calls = [node for node in walked if isinstance(node, ast.Call) and name_of(node.func) == function.name]
     given = [_given(call, place, name) for call in calls]
     return bool(given) and all(one is not None and _is_read_once(one, walked) for one in given)
 
@@ -153,10 +175,11 @@ def _given(call: ast.Call, place: int, name: str) -> ast.expr | None:
 def _is_read_once(value: ast.expr, walked: list[ast.AST]) -> bool:
     if isinstance(value, ast.Constant):
         return True
-    of = _name_of(value)
+    of = name_of(value)
     loads = (n for n in walked if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load))
-    return bool(of) and sum(_name_of(one) == of for one in loads) == 1
+    return bool(of) and sum(name_of(one) == of for one in loads) == 1
 
 
-def _name_of(node: ast.AST) -> str:
+def name_of(node: ast.AST) -> str:
+    """The last part of a name: of `a.b.c`, c; empty for what is no name."""
     return getattr(node, "attr", getattr(node, "id", ""))

@@ -784,6 +784,8 @@ def unread(kind="option", alone=True):
         ([unread()], ("found", "option-never-read")),
         ([unread("argument", alone=False)], ("inconclusive", "argument-never-read")),
         ([unread("argument", alone=False), unread("argument")], ("found", "argument-never-read")),
+        ([unread("field")], ("found", "field-never-read")),
+        ([unread("field", alone=False)], ("inconclusive", "field-never-read")),  # another script may read it
     ],
 )
 def test_settings_that_nothing_reads(events, expected):
