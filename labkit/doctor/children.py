@@ -19,10 +19,12 @@ from pathlib import Path
 
 from ..record.probe import Probe
 from ..watch.outside.attach import Attached
+from . import alone
+from .alone import FOLDER
 from .arming import arm
 
-FOLDER, STEPS = "LABKIT_DOCTOR_CHILDREN", "LABKIT_DOCTOR_STEPS"
-"""Variables of the environment that a script's processes inherit: where to write, and after how many steps to end."""
+STEPS = "LABKIT_DOCTOR_STEPS"
+"""With `FOLDER`, variables of the environment that a script's processes inherit: after how many steps to end."""
 
 _HOOK = Path(__file__).resolve().parent / "hook"
 STACK, PLACE = ".stack", ".place"
@@ -68,6 +70,20 @@ def watch_children(folder: Path, steps: int | None, attached: Attached) -> None:
         from torch.distributed import distributed_c10d
 
         arm(distributed_c10d)
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _forked() -> None:
+    """This process was forked off the one that runs the script: it loads data, or trains."""
+    if _own.attached is not None:
+        from torch.optim import optimizer
+
+        alone.arm_optimizers(optimizer)
+
+
+def is_watched() -> bool:
+    """Whether this process is."""
+    return _own.attached is not None and _own.pid == os.getpid()
 
 
 def watch_no_more() -> None:
@@ -94,6 +110,7 @@ def joined() -> None:
     folder = os.environ.get(FOLDER)
     if not folder or not Path(folder).is_dir():
         return
+    alone.take_back(Path(folder))
     path = Path(folder) / f"child-{os.getpid()}.jsonl"
     local_rank = int(os.environ.get("LOCAL_RANK") or rank)
     faulthandler.register(signal.SIGUSR1, file=path.with_suffix(STACK).open("w"), all_threads=True)

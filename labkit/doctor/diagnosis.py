@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ from ..record.schema import Origin, Provenance, Record
 from ..record.store import new_folder, read_record, read_run, write_record
 from ..showing import as_html
 from ..watch.machine import device_name
+from . import alone, outer
 from . import launch as launching
-from . import outer
 from .checklist import ORDER, checklist, counted
 from .excerpts import Excerpt, excerpt
 from .gather import gathered
@@ -94,6 +94,7 @@ class Diagnosis:
             "trained": self.trained,
             "stood_still": ended.stood_still,
             "unseen_ranks": list(ended.unseen),
+            "alone": ended.alone,
             "seconds": round(ended.seconds, 3),
             "ranks": ranks,
             "labkit": __version__,
@@ -178,7 +179,7 @@ def examine(
     ranks, by = _ranks(command, is_module, ranks)
     load = LoadWatch()
     ended = launching.run(Launch(command, is_module, ranks, steps, own, deadline_s, still_s), start)
-    ended = gathered(own, ended)
+    ended = replace(gathered(own, ended), alone=alone.count(own))
     seen = load.ended(wanted=len(ended.ranks) * threads_of_a_rank(len(ended.ranks)))
     return Diagnosis(tuple(command), ended, kept(folder, Path(command[0]).name, ended, seen), by)
 

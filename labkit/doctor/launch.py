@@ -88,6 +88,7 @@ class Ended:
         stood_still: whether it was ended because nothing went on.
         stopped: whether a person or a deadline ended it.
         unseen: ranks of other machines, whose records this one cannot read.
+        alone: processes of the script's own that trained and joined no process group.
     """
 
     ranks: list[RankEnd]
@@ -95,6 +96,7 @@ class Ended:
     stood_still: bool = False
     stopped: bool = False
     unseen: tuple[int, ...] = ()
+    alone: int = 0
 
     @property
     def code(self) -> int:

@@ -52,10 +52,20 @@ def _end(diagnosis: Diagnosis) -> str:
     failed = [one for one in ended.ranks if one.end.startswith("raised") or one.code]
     if failed:
         return f"rank {failed[0].rank} {failed[0].end}"
+    if ended.alone:
+        return _alone_said(diagnosis)
     if not diagnosis.trained:
         return "no optimizer made a step, so there is no training to examine"
     enough = any(one.end == "enough" for one in ended.ranks)
     return "ended after the steps that were asked for" if enough else "it came to its end"
+
+
+def _alone_said(diagnosis: Diagnosis) -> str:
+    several = diagnosis.ended.alone > 1
+    said = f"{plural(diagnosis.ended.alone, 'process', 'processes')} of the script's own {'train' if several else 'trains'}"
+    said += " without a process group, as in hogwild or in runs side by side"
+    what = f"{'they' if several else 'it'} cannot be compared and {'are' if several else 'is'} not judged"
+    return f"{said}; {what}: run one of them by itself under the doctor"
 
 
 def tally(diagnosis: Diagnosis) -> str:

@@ -9,6 +9,7 @@ import warm
 
 from labkit.doctor.diagnosis import examine
 from labkit.doctor.source import is_distributed, starts_ranks
+from labkit.view.diagnosis import headline
 
 SCRIPT = Path(__file__).parent / "scripts" / "starts_its_ranks.py"
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(180)]
@@ -29,7 +30,7 @@ def diagnose(tmp_path, monkeypatch):
 def test_ranks_that_a_script_starts_are_watched(diagnose, by):
     seen = diagnose(by, "sick")
     assert [one.rank for one in seen.ended.ranks] == [0, 1] and seen.ended.code == 0
-    assert seen.reading.run.world_size == 2 and seen.updates == 32
+    assert seen.reading.run.world_size == 2 and seen.updates == 32 and not seen.ended.alone
     assert [verdict.reason for verdict in seen.found] == ["ranks-identical"]
 
 
@@ -68,6 +69,34 @@ if __name__ == "__main__":
     assert seen.ended.stood_still
     hang = seen.verdicts["stands-still"]
     assert hang.reason == "ranks-never-came" and hang.where == f"{tmp_path}/hangs.py:9"
+
+
+def test_processes_that_train_and_join_no_group_are_counted_and_said(diagnose, tmp_path):
+    (tmp_path / "hogwild.py").write_text(
+        """
+import torch, torch.multiprocessing as mp
+
+def train(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    model = torch.nn.Linear(4, 1)
+    model.share_memory()
+    started = [mp.get_context(how).Process(target=train, args=(model,)) for how in ("fork", "fork")]
+    for one in started:
+        one.start()
+    for one in started:
+        one.join()
+"""
+    )
+    seen = diagnose(script=str(tmp_path / "hogwild.py"))
+    assert seen.ended.alone == 2 and seen.ended.code == 0 and not seen.found
+    said = "2 processes of the script's own train without a process group"
+    assert said in headline(seen) and "run one of them by itself" in headline(seen)
 
 
 @pytest.mark.parametrize(

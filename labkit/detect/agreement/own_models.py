@@ -54,6 +54,11 @@ def _begin_apart(run: Run) -> bool:
     starts = [one for one in looked if one.start]
     if starts and all(not one.comparable or one.apart for one in starts):
         return True
+    return own_settings(run)
+
+
+def own_settings(run: Run) -> bool:
+    """Whether ranks train with settings of their own, as a search does: other learning rates, another momentum."""
     if len({_first_rate(log) for log in run.ranks}) > 1:
         return True
     updates = made(run)

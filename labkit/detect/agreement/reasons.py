@@ -13,6 +13,12 @@ REASONS = {
         "call torch.distributed.init_process_group() with the variables of your launcher (RANK, WORLD_SIZE; srun sets "
         "SLURM_PROCID and SLURM_NTASKS), and wrap the model in DistributedDataParallel; or start one process",
     ),
+    "runs-of-their-own": Reason(
+        "{ranks} processes train without a process group, and each with settings of its own: they may be runs side by side, "
+        "as in a search, and then their weights cannot be compared",
+        "nothing, if each is a run of its own: give the doctor one process; if one model is meant, call "
+        "torch.distributed.init_process_group() and wrap the model in DistributedDataParallel",
+    ),
     "no-weights-compared": Reason(
         "nobody looked at the weights of each rank while the program trained",
         "run the script under `labkit doctor`, which looks at them",

@@ -16,6 +16,7 @@ from ...record.schema import Record, Run
 from ..verdict import Verdict, answering
 from .differences import Difference, explained, without_updates
 from .measures import Held, held, listed, made
+from .own_models import own_settings
 from .own_parts import own_parts
 
 NAME = "replicas-differ"
@@ -35,6 +36,8 @@ def detect(record: Record) -> Verdict:
     if run.fact("group_size") == 0 and all(any(step.counts.get("updates") for step in log.steps) for log in run.ranks):
         where = str(run.fact("loop_where", "")) or None
         waste = 1 - 1 / run.world_size
+        if own_settings(run):
+            return _answer("inconclusive", "runs-of-their-own", ranks=run.world_size)
         return _answer("found", "ranks-never-joined", where=where, waste=waste, ranks=run.world_size)
     looked = held(run)
     if not looked:

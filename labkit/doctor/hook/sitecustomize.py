@@ -15,12 +15,13 @@ def _arm():
         sys.path.append(root)
 
     class Finder:
-        """Wraps the one module whose function says that a process is a rank."""
+        """Wraps a module of torch: the one whose function says that a process is a rank, or the one with optimizers."""
 
-        NAME = "torch.distributed.distributed_c10d"
+        def __init__(self, name, arm):
+            self.name, self.arm = name, arm
 
         def find_spec(self, name, path=None, target=None):
-            if name != self.NAME:
+            if name != self.name:
                 return None
             sys.meta_path.remove(self)
             from importlib.util import find_spec
@@ -32,14 +33,23 @@ def _arm():
 
             def exec_module(module):
                 load(module)
-                from labkit.doctor.arming import arm
-
-                arm(module)
+                self.arm(module)
 
             spec.loader.exec_module = exec_module
             return spec
 
-    sys.meta_path.insert(0, Finder())
+    def group(module):
+        from labkit.doctor.arming import arm
+
+        arm(module)
+
+    def optimizers(module):
+        from labkit.doctor.alone import arm_optimizers
+
+        arm_optimizers(module)
+
+    sys.meta_path.insert(0, Finder("torch.distributed.distributed_c10d", group))
+    sys.meta_path.insert(0, Finder("torch.optim.optimizer", optimizers))
 
 
 def _pass_on():

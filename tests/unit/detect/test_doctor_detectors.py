@@ -725,6 +725,9 @@ def test_checkpoints(ranks, expected):
 def test_ranks_that_made_no_process_group():
     assert said("replicas-differ", replicas("abc", "abc"), group_size=0) == ("found", "ranks-never-joined")
     assert said("replicas-differ", [([], []), ([], [])], group_size=0) == ("not_applicable", "no-weights-compared")
+    # runs side by side, as of a search over learning rates
+    search = [([step(n, counts={"updates": 1}, scalars={"lr_used": rate}) for n in range(3)], []) for rate in (0.1, 0.01)]
+    assert said("replicas-differ", search, group_size=0) == ("inconclusive", "runs-of-their-own")
     # one rank that does something else than train, beside one that trains
     assert said("replicas-differ", [*replicas("abc"), ([], [])], group_size=0)[0] != "found"
     assert said("replicas-differ", replicas("abc", "abc"), group_size=2)[0] == "clear"
