@@ -30,6 +30,10 @@ WINDOW = 1.5
 """Backward passes an update from which on several make a window. With one a update, what is not used was skipped on purpose:
 a loss that is not finite, a spike."""
 
+SEVERAL, NEARLY_ALL = 2.5, 0.9
+"""Backward passes an update, and share of them that are cleared but for the last, from which on only that one counts. Two
+passes may be meant: one that looks where the loss grows, one there."""
+
 
 def detect(record: Record) -> Verdict:
     """Judge what each backward pass found in the gradients, on rank 0."""
@@ -60,6 +64,11 @@ def detect(record: Record) -> Verdict:
     if unused > WORTH * passes and passes >= WINDOW * updates:
         share = unused / passes
         return _answer("found", "last-window-dropped", evidence, where=where, waste=share, unused=unused, passes=passes)
+    cleared = sum(step.counts.get("backward_cleared", 0) for step in closely)
+    watched = sum(step.counts["backward_calls"] for step in closely)
+    if looks >= ENOUGH and watched >= SEVERAL * looks and cleared >= NEARLY_ALL * (watched - looks):
+        evidence = evidence | {"cleared": Quantity(cleared, f"of {watched} that were watched, before any update")}
+        return _answer("inconclusive", "micro-batches-cleared", evidence, passes=round(watched / looks))
     return _answer("clear", "gradients-of-their-own-batches", evidence)
 
 

@@ -26,6 +26,12 @@ REASONS = {
         "update of the next epoch, which is so many micro-batches too large",
         _LAST_WINDOW,
     ),
+    "micro-batches-cleared": Reason(
+        "each update is made after {passes} backward passes, and the gradients of all but the last are cleared before it: "
+        "if they are micro-batches of one update, only the last one counts",
+        "call optimizer.zero_grad() once an update, before the first micro-batch; where each pass's gradients are read and "
+        "kept by the script itself (one for each task or sample), nothing is wrong",
+    ),
     "last-window-dropped": Reason(
         "{unused:,} of {passes:plural backward pass/backward passes} end in no update: what is left of an epoch after the "
         "last whole window is computed and cleared",

@@ -25,7 +25,7 @@ def _said(run: Run) -> bool:
 
 def _own_files(run: Run) -> bool:
     """Whether every rank saves to files of its own, and none together."""
-    paths = [{str(e.fields["path"]) for e in log.events if e.name == "torch_save"} - {""} for log in run.ranks]
+    paths = [{str(e.fields.get("path", "")) for e in log.events if e.name == "torch_save"} - {""} for log in run.ranks]
     return run.world_size > 1 and all(paths) and not set.intersection(*paths)
 
 

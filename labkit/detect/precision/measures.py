@@ -101,11 +101,13 @@ class Scaling:
         step: the step's number.
         scale: with which it was asked.
         skipped: whether it took no step.
+        asked: how often it was: a script whose every step is skipped never comes to the next step of its record.
     """
 
     step: np.ndarray
     scale: np.ndarray
     skipped: np.ndarray
+    asked: np.ndarray
 
 
 def scaling(run: Run) -> Scaling | None:
@@ -117,6 +119,7 @@ def scaling(run: Run) -> Scaling | None:
         np.array([step.step for step in asked]),
         np.array([step.scalar("scale") for step in asked]),
         np.array([not step.counts.get("updates") for step in asked]),
+        np.array([step.counts["scaler_steps"] for step in asked]),
     )
 
 

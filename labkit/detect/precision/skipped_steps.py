@@ -71,6 +71,8 @@ def _never_stepped(scaler: Scaling, first: int, evidence: dict[str, Quantity], w
     last = float(scaler.scale[-1])
     if first >= HELD and (scaler.scale >= scaler.scale[0]).all():
         return _answer("found", "scale-never-falls", evidence, where=where, waste=1.0, steps=first, scale=last)
-    if first >= LONGEST_SEARCH and last <= 1:
-        return _answer("found", "not-finite-at-any-scale", evidence, where=where, waste=1.0, steps=first, scale=last)
-    return _answer("inconclusive", "scale-still-falls", evidence, steps=first, scale=last)
+    asked = int(scaler.asked.sum())
+    evidence = evidence | {"asked": Quantity(asked, "times for a step")}
+    if asked >= LONGEST_SEARCH and last <= 1:
+        return _answer("found", "not-finite-at-any-scale", evidence, where=where, waste=1.0, steps=asked, scale=last)
+    return _answer("inconclusive", "scale-still-falls", evidence, steps=asked, scale=last)

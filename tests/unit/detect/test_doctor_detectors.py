@@ -665,6 +665,19 @@ def test_old_gradients(counts, count, expected):
     assert said("old-gradients", [(updates(count, backward_calls=2, **counts), [])]) == expected
 
 
+@pytest.mark.parametrize(
+    ("passes", "cleared", "expected"),
+    [
+        (4, 3, ("inconclusive", "micro-batches-cleared")),
+        (4, 1, ("clear", "gradients-of-their-own-batches")),  # a pass that looks at something beside micro-batches
+        (2, 1, ("clear", "gradients-of-their-own-batches")),  # one that looks where the loss grows, and one there
+    ],
+)
+def test_passes_whose_gradients_are_cleared_before_any_update(passes, cleared, expected):
+    steps = updates(8, backward_calls=passes, backward_cleared=cleared)
+    assert said("old-gradients", [(steps, [])]) == expected
+
+
 def test_gradients_are_judged_by_the_updates_that_were_looked_at():
     closely = updates(10, backward_calls=1, backward_onto_used=1)
     followed = updates(200, backward_calls=1, between_bursts=1)

@@ -33,6 +33,9 @@ def test_skips_in_every_other_step_that_no_growth_explains_are_found_with_what_t
 def test_a_run_in_which_nothing_ever_steps_is_dead():
     verdict = judge([(65536.0 / 2**n, True) for n in range(30)])
     assert (verdict.status, verdict.reason, verdict.waste) == ("found", "not-finite-at-any-scale", 1.0)
+    for times, status in ((40, "found"), (12, "inconclusive")):  # of a script: without an update no step ends
+        once = made_of([{"scaler_steps": times, "scale": 0.5}])
+        assert skipped_steps.detect(beside_fp32(once)).status == status
     assert verdict.numbers["steps"] == 30
 
 
