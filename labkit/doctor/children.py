@@ -76,9 +76,7 @@ def watch_children(folder: Path, steps: int | None, attached: Attached) -> None:
 def _forked() -> None:
     """This process was forked off the one that runs the script: it loads data, or trains."""
     if _own.attached is not None:
-        from torch.optim import optimizer
-
-        alone.arm_optimizers(optimizer)
+        alone.arm_optimizers(sys.modules["torch.optim.optimizer"])
 
 
 def is_watched() -> bool:
