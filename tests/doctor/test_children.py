@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import warm
 
+from labkit.doctor import launch
 from labkit.doctor.diagnosis import examine
 from labkit.doctor.source import is_distributed, starts_ranks
 from labkit.view.diagnosis import headline
@@ -71,7 +72,7 @@ if __name__ == "__main__":
     assert hang.reason == "ranks-never-came" and hang.where == f"{tmp_path}/hangs.py:9"
 
 
-def test_processes_that_train_and_join_no_group_are_counted_and_said(diagnose, tmp_path):
+def test_processes_that_train_and_join_no_group_are_counted_and_said(tmp_path):
     (tmp_path / "hogwild.py").write_text(
         """
 import torch, torch.multiprocessing as mp
@@ -93,7 +94,8 @@ if __name__ == "__main__":
         one.join()
 """
     )
-    seen = diagnose(script=str(tmp_path / "hogwild.py"))
+    script, record = str(tmp_path / "hogwild.py"), tmp_path / "record"  # an interpreter of its own, as a person starts it
+    seen = examine([script], ranks=1, record=record, deadline_s=150, still_s=60.0, start=launch.start)
     assert seen.ended.alone == 2 and seen.ended.code == 0 and not seen.found
     said = "2 processes of the script's own train without a process group"
     assert said in headline(seen) and "run one of them by itself" in headline(seen)
