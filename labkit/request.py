@@ -11,8 +11,9 @@ from .labs.spec import LabSpec, RunPlan
 from .ranks.backend import Placement, choose, usable_cores, visible_gpus
 from .ranks.faults import Fault
 from .ranks.join import Place
-from .ranks.launch import MAX_RANKS, Control, Progress, check_deadline
+from .ranks.launch import MAX_RANKS, Control, check_deadline
 from .ranks.links import Links, links
+from .ranks.progress import Progress
 from .words import plural
 
 OnProgress = Callable[[str, Progress], None]

@@ -6,7 +6,7 @@ import contextlib
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from .record.baseline import Baseline, read_baseline, reason_to_set_aside, write
 from .record.load import heaviest
 from .record.roles import Role
 from .record.schema import Head, Provenance, Record, Run
-from .request import Request, check_plans
+from .request import OnProgress, Request, check_plans
 
 
 def run_lab(
@@ -114,8 +114,8 @@ def execute(
     Args:
         up: hosts that are up, for the plans that want a network, and a data store, for those that read it.
     """
-    runs = {}
-    for plan in plans:
+    runs: dict[str, Run] = {}
+    for number, plan in enumerate(plans, start=1):
         role = str(plan.role)
         where = folder / role
         where.mkdir()
@@ -123,7 +123,8 @@ def execute(
             launched = _joined(plan, request, place, where)
             assert launched is not None  # rank 0
         else:
-            launched = _launched(plan, request, placement, where, up)
+            tell = _telling(request.on_progress, role, number, len(plans), sum(run.wall_s for run in runs.values()))
+            launched = _launched(plan, replace(request, on_progress=tell), placement, where, up)
         run = store.read_run(where, role, launched.wall_s, launched.attempts)
         runs[role] = msgspec.structs.replace(run, load=launched.load)
     return runs
@@ -148,6 +149,13 @@ def _joined(plan: RunPlan, request: Request, place: Place, folder: Path | None) 
         deadline_s=request.deadline_s,
         faults=request.faults if plan.role == Role.VARIANT else (),
     )
+
+
+def _telling(tell: OnProgress | None, role: str, launch: int, launches: int, before_s: float) -> OnProgress | None:
+    """The callback of one launch among several."""
+    if tell is None:
+        return None
+    return lambda _role, progress: tell(role, replace(progress, launch=launch, launches=launches, before_s=before_s))
 
 
 def _launched(plan: RunPlan, request: Request, placement: Placement, folder: Path, up: Testbed) -> Launched:

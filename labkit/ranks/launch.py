@@ -21,7 +21,7 @@ from ..record.load import Load
 from . import reports
 from .agent import Agent
 from .backend import Placement, choose, threads_per_rank, visible_gpus
-from .board import Board, RankState, started_ticks
+from .board import Board, started_ticks
 from .data_store import DataStoreAddress
 from .ending import end_launch
 from .faults import Fault
@@ -29,6 +29,7 @@ from .hosts import Seats
 from .job import Job, board_file, value_file
 from .load import LoadWatch
 from .memory import MemoryWatch
+from .progress import Progress, Watch
 
 MAX_RANKS = 256
 DEADLINE_S = 300.0
@@ -39,44 +40,6 @@ _LOOK_S = 0.25
 _LOST_GRACE_S = 1.0
 _ABANDON_S = 4.0
 """How long an agent may take to act on ranks of which none is left; on busy cores two seconds were too few."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far the ranks are.
-
-    Attributes:
-        steps: steps begun, by rank.
-        total_steps: what a rank will do, as the one that counts most said; 0 while unknown.
-        together: whether these are the steps of all ranks together: each takes of them as many as it can.
-        running: ranks that have joined.
-        elapsed_s: since the launch.
-        attempt: 0, and one more for each restart.
-        folder: where the ranks write; None where nobody says.
-        lost: ranks of this attempt that failed or whose processes are gone, as they were seen last.
-    """
-
-    steps: tuple[int, ...]
-    total_steps: int
-    running: int
-    elapsed_s: float
-    together: bool = False
-    attempt: int = 0
-    folder: Path | None = None
-    lost: tuple[int, ...] = ()
-
-    @property
-    def fraction(self) -> float:
-        """Share of all ranks' steps begun, 0 to 1."""
-        planned = self.total_steps * (1 if self.together else len(self.steps))
-        return sum(self.steps) / planned if planned else 0.0
-
-    @property
-    def said(self) -> str:
-        """How far it is, as words: "step 14 of 60", with the attempt after a restart."""
-        begun = sum(self.steps) if self.together else max(self.steps)
-        step = f"step {begun} of {self.total_steps or '?'}"
-        return step + (" of all ranks" if self.together else "") + (f", attempt {self.attempt + 1}" if self.attempt else "")
 
 
 @dataclass(frozen=True)
@@ -284,7 +247,7 @@ def _supervise(
         ranks whose loss the agent did not act upon, so that the others were ended here.
     """
     deadline = agent.started + job.deadline_s
-    lost, memory = _Lost(board, agent), MemoryWatch(board, job.folder)
+    lost, memory, watch = _Lost(board, agent), MemoryWatch(board, job.folder), Watch(job.folder)
     while not agent.done.wait(_POLL_S):
         now = time.monotonic()
         if control.stopped:
@@ -296,9 +259,9 @@ def _supervise(
         memory.look(now)
         lost.look(now)
         if on_progress is not None:
-            on_progress(_progress(board, now - agent.started, job.folder, lost.seen))
+            on_progress(watch.progress(board.rows(), now - agent.started, lost.seen))
     if on_progress is not None:
-        on_progress(_progress(board, time.monotonic() - agent.started, job.folder, lost.seen))
+        on_progress(watch.progress(board.rows(), time.monotonic() - agent.started, lost.seen))
     return lost.acted_upon
 
 
@@ -339,17 +302,3 @@ class _Lost:
                     row.kill()
             if now - self._since > _ABANDON_S and not any(row.is_alive for row in rows):
                 self._agent.abandon()
-
-
-def _progress(board: Board, elapsed_s: float, folder: Path, lost: tuple[int, ...]) -> Progress:
-    rows = board.rows()
-    return Progress(
-        steps=tuple(row.step for row in rows),
-        total_steps=max(row.total_steps for row in rows),
-        running=sum(row.state >= RankState.RUNNING for row in rows),
-        elapsed_s=elapsed_s,
-        together=any(row.together for row in rows),
-        attempt=max(row.attempt for row in rows),
-        folder=folder,
-        lost=lost,
-    )

@@ -221,8 +221,8 @@ DEVICES = (8, 16, 32, 64, 128, 256, 512, 1024)
 GB = 1e9
 
 RESERVE_GB = 10.0
-"""Memory of a device of 80 GB that is set aside unless told otherwise, for activations, buffers and fragments: every
-calculator and table of what would fit begins with it."""
+"""Memory of a device of 80 GB that is set aside unless told otherwise, for activations, buffers and fragments: the
+table of what would fit begins with it."""
 
 
 def what_if(

@@ -26,7 +26,7 @@ from . import palette
 from .tables import in_terminal
 
 if TYPE_CHECKING:
-    from ..ranks.launch import Progress as RunProgress
+    from ..ranks.progress import Progress as RunProgress
 
 _STYLE = {"found": "bold red", "clear": "bold green", "inconclusive": "bold yellow", "not_applicable": "dim"}
 

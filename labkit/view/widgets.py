@@ -29,7 +29,8 @@ from .live.run_bar import said_progress
 from .plain_terms import in_plain_terms
 
 if TYPE_CHECKING:
-    from ..ranks.launch import Control, Progress
+    from ..ranks.launch import Control
+    from ..ranks.progress import Progress
     from .live.following import Following
     from .live.widget import LiveView
 
@@ -260,7 +261,7 @@ class Panel:
             return
         self._last_refresh = now
         what = "" if role == Role.VARIANT else f"{label_of(role, len(progress.steps))}: "
-        self._progress.value = progress.fraction
+        self._progress.value = progress.fraction_of_all
         if not progress.running:
             self._state.value = f"{what}starting {plural(len(progress.steps), 'rank')} …"
             return

@@ -66,7 +66,7 @@ ONLY = {
     ("labs", "ranks"): {"ranks.context", "ranks.backend", "ranks.faults"},
     ("workloads", "facts"): {"facts.shipped"},  # where the data lie
     ("classroom", "view"): {"view.picture"},  # what a figure of a mystery is
-    ("view", "ranks"): {"ranks.launch"},  # the panel's Stop button holds a Control
+    ("view", "ranks"): {"ranks.launch", "ranks.progress"},  # the panel's Stop button holds a Control, its bar shows Progress
     ("view", "watch"): {"watch.machine"},  # the machine's name
     ("view", "labs"): {"labs.spec", "labs.opened"},  # what a lab is, to show it, and to run it from the panel
     ("runner", "watch"): {"watch.machine"},

@@ -9,7 +9,8 @@ import psutil
 import pytest
 import rank_programs as programs
 
-from labkit.ranks.launch import Progress, launch
+from labkit.ranks.launch import launch
+from labkit.ranks.progress import Progress
 
 pytestmark = pytest.mark.ranks
 

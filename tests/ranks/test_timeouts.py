@@ -12,7 +12,8 @@ import rank_programs as programs
 from rank_helpers import ours, wait_until
 
 from labkit.errors import RankTimeout
-from labkit.ranks.launch import Progress, launch
+from labkit.ranks.launch import launch
+from labkit.ranks.progress import Progress
 
 pytestmark = pytest.mark.ranks
 

@@ -10,7 +10,7 @@ from ...record.follow import Follower
 from ...record.roles import label_of
 
 if TYPE_CHECKING:
-    from ...ranks.launch import Progress
+    from ...ranks.progress import Progress
     from .widget import LiveView
 
 LOOK_S = 0.08

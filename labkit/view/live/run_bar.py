@@ -16,7 +16,7 @@ from .parts import part
 from .place import somebody_looks
 
 if TYPE_CHECKING:
-    from ...ranks.launch import Progress
+    from ...ranks.progress import Progress
 
 OnProgress = Callable[[str, "Progress"], None]
 EVERY_S = 0.25
@@ -60,7 +60,7 @@ class _Shown:
         if self._follower is not None:
             look = self._follower.look(progress.attempt, progress.lost)
             self._loss |= {int(rank): loss for rank, _, loss in look.losses}
-        self._bar.fraction = progress.fraction
+        self._bar.fraction = progress.fraction_of_all
         self._bar.said = f"{self._what}{_role(role, progress)}: {said_progress(progress, self._loss)}"
 
     def end(self) -> None:
@@ -78,24 +78,19 @@ def _role(role: str, progress: Progress) -> str:
 
 
 def said_progress(progress: Progress, loss_by_rank: dict[int, float] | None = None) -> str:
-    """How far a launch is: "step 14 of 60, 3.2 s so far, about 9 s left, loss 0.41"."""
+    """How far a run is: "step 14 of 60, 3 s so far, about 9 s left, loss 0.41", and of which launch."""
+    so_far = f"{progress.before_s + progress.elapsed_s:.0f} s so far"
+    which = f" of launch {progress.launch} of {progress.launches}" if progress.launch < progress.launches else ""
     if not progress.running:
-        return f"starting …, {progress.elapsed_s:.0f} s so far"
-    parts = [progress.said, f"{progress.elapsed_s:.0f} s so far"]
-    left = seconds_left(progress)
-    if left is not None:
-        parts.append(f"about {left:.0f} s left" if left >= 0.5 else "almost done")
+        return f"starting …, {so_far}"
+    parts = [progress.said, so_far]
+    if progress.left_s is not None:
+        left = f"about {progress.left_s:.0f} s left" if progress.left_s >= 0.5 else "almost at the end"
+        parts.append(left + which)
     if loss_by_rank:
         mean = float(np.mean(list(loss_by_rank.values())))
         parts.append(f"loss {short(mean)}" if np.isfinite(mean) else "the loss is not a number")
     return ", ".join(parts)
-
-
-def seconds_left(progress: Progress) -> float | None:
-    """By the pace so far; None while too little is done to say."""
-    if not 0.03 <= progress.fraction <= 1 or progress.elapsed_s < 1:
-        return None
-    return progress.elapsed_s * (1 - progress.fraction) / progress.fraction
 
 
 def _bar():

@@ -6,8 +6,8 @@ import pytest
 from labkit.detect.sharding.summary import peak, stage_table, what_if_table, zero_measures
 from labkit.errors import UsageError
 from labkit.record.table import Table
+from labkit.theory.zero import GB, fewest_ranks
 from labkit.view.figures import figure
-from labkit.view.stage_calculator import StageCalculator
 from labkit.view.tables import in_terminal, table_card
 
 from ..builders import record_of, run_of
@@ -108,15 +108,8 @@ def test_a_table_reads_the_same_in_text_in_a_card_and_in_a_terminal():
     assert len(in_terminal(table)) == 2
 
 
-def test_the_calculator_answers_by_formula_and_says_so():
-    asked = StageCalculator(billions=72, devices=8)
-    assert "None fits; ZeRO-3 would on 17 devices" in asked.answer() and "simulated" in repr(asked)
-    assert "The cheapest that fits is DDP" in StageCalculator(billions=1, devices=8).answer()
-    assert "on any number of devices" in StageCalculator(billions=1, reserve_gb=80).answer()
-
-
-def test_the_calculator_and_the_table_set_the_same_memory_aside_and_say_so():
-    table, asked = what_if_table(), StageCalculator(billions=72, devices=8)
+def test_the_table_sets_aside_what_the_formulas_do_and_says_so():
+    table = what_if_table()
     (row,) = [row for row in table.rows if row[0] == "72 B"]
-    assert f"ZeRO-3 would on {row[-1]} devices" in asked.answer()
-    assert "10 GB of it set aside" in table.notes[0] and "10 of them set aside" in asked.answer()
+    assert row[-1] == f"{fewest_ranks(72e9, 80 * GB, reserve_bytes=10 * GB):,}" == "17"
+    assert fewest_ranks(72e9, 80 * GB, reserve_bytes=0) == 15 and "10 GB of it set aside" in table.notes[0]

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import labkit.reading
+from labkit.ranks.progress import Progress
 from labkit.record.follow import Follower
 from labkit.record.spans import COUNT, Names, joined, rows_of_run
 from labkit.view.live import following, parts
 from labkit.view.live.kinds import PATTERNS, kinds
 from labkit.view.live.place import somebody_looks
-from labkit.view.live.run_bar import run_shown, said_progress, seconds_left
+from labkit.view.live.run_bar import run_shown, said_progress
 from labkit.view.live.whole import Whole, thinned
 from labkit.view.live.widget import LiveView
 from labkit.view.plain_terms import in_plain_terms
@@ -93,13 +94,9 @@ def test_each_kind_of_span_has_a_look_that_needs_no_colour():
     assert len({pattern for _, _, pattern in looks[1:5]}) == 4 and looks[4][0] == "all-reduce"
 
 
-class Progressing:
-    """A launch as its progress says it."""
-
-    def __init__(self, folder, steps=(3, 3), total=10, elapsed=2.0):
-        self.folder, self.steps, self.attempt, self.lost = folder, steps, 0, ()
-        self.running, self.elapsed_s, self.said = len(steps), elapsed, f"step {max(steps)} of {total}"
-        self.fraction = sum(steps) / (total * len(steps))
+def progressing(folder, steps=(3, 3), **others):
+    """A launch of ten steps on its way."""
+    return Progress(steps=steps, total_steps=10, running=len(steps), **{"elapsed_s": 2.0, "folder": folder, **others})
 
 
 def test_the_thread_that_follows_tells_the_page_what_the_ranks_wrote(view, tmp_path, monkeypatch):
@@ -116,7 +113,7 @@ def test_the_thread_that_follows_tells_the_page_what_the_ranks_wrote(view, tmp_p
 
     view.send = send
     follows = following.Following(view, "broken")
-    follows.progress("variant", Progressing(tmp_path))
+    follows.progress("variant", progressing(tmp_path))
     assert told.wait(20)
     follows.end()
     (begin, _), (delta, (spans, _, _)), *_ = view.told
@@ -126,7 +123,7 @@ def test_the_thread_that_follows_tells_the_page_what_the_ranks_wrote(view, tmp_p
 
 def test_a_launch_without_a_folder_is_not_followed(view):
     follows = following.Following(view, "broken")
-    follows.progress("variant", Progressing(None))
+    follows.progress("variant", progressing(None))
     follows.end()
     assert view.told == []
 
@@ -151,10 +148,18 @@ def test_a_cell_that_a_page_sent_is_told_from_one_that_a_program_executes(monkey
 
 
 def test_the_bar_says_how_far_a_run_is_how_long_it_takes_and_the_loss():
-    said = said_progress(Progressing(None, (3, 3), 10, 6.0), {0: 0.5, 1: 0.3})
+    said = said_progress(progressing(None, elapsed_s=6.0, left_s=14.0), {0: 0.5, 1: 0.3})
     assert said == "step 3 of 10, 6 s so far, about 14 s left, loss 0.4"
-    assert seconds_left(Progressing(None, (0, 0))) is None
-    assert "not a number" in said_progress(Progressing(None), {0: float("nan")})
+    assert "left" not in said_progress(progressing(None))
+    assert "not a number" in said_progress(progressing(None), {0: float("nan")})
+
+
+def test_of_several_launches_the_bar_says_whose_end_it_sees_and_what_all_took_so_far():
+    first = progressing(None, elapsed_s=6.0, left_s=14.0, launches=2)
+    last = progressing(None, steps=(4,), elapsed_s=3.0, left_s=2.0, launch=2, launches=2, before_s=20.0)
+    assert "6 s so far, about 14 s left of launch 1 of 2" in said_progress(first)
+    assert said_progress(last) == "step 4 of 10, 23 s so far, about 2 s left"
+    assert (first.fraction_of_all, last.fraction_of_all) == (0.15, 0.7)
 
 
 def test_the_script_asks_for_nothing_outside_and_shows_text_as_text():

@@ -1,4 +1,4 @@
-"""The machine's figures, tables and calculators, by what is in them."""
+"""The machine's figures and tables, by what is in them."""
 
 import itertools
 
@@ -9,9 +9,8 @@ import pytest
 from labkit.bench import labs_here
 from labkit.detect.survey.baseline import baseline_of
 from labkit.detect.survey.repeats import link_fit
-from labkit.errors import UnknownName, UsageError
+from labkit.errors import UsageError
 from labkit.theory.ceilings import crossover_bytes
-from labkit.view.calculators import LinkCalculator, RooflineCalculator
 from labkit.view.figures import figure
 from labkit.view.figures.machine import bandwidths, link, repeats, roofline
 from labkit.view.survey import baseline_card, labs_here_card, rows_of
@@ -123,30 +122,3 @@ def test_the_labs_here_follow_from_the_specs_and_the_machine():
     assert "duplicate-data" in labs_here_card(small) == small._repr_html_()
     with pytest.raises(UsageError, match="given 0"):
         labs_here(cores=0)
-
-
-# Calculators
-
-
-def test_the_roofline_calculator_names_the_limit_and_follows_its_controls():
-    calculator = RooflineCalculator(baseline_of(survey()), m=1, n=4096, k=4096, dtype="fp32")
-    assert "memory is the limit" in calculator.answer()  # half an operation a byte, ridge at 10
-    calculator._controls["m"].value = 4096
-    assert "arithmetic is the limit: 687 ms" in calculator.answer()  # 2·4096³ / 200e9
-    assert "simulated" in repr(calculator) and "simulated" in calculator._repr_html_()
-    assert "measured 2025-01-02" in repr(calculator)
-
-
-def test_the_link_calculator_follows_the_line():
-    calculator = LinkCalculator(baseline_of(survey()), megabytes=1000, ranks=2)
-    # α 210 µs, β 1e9/1.05: 2·210e-6 + 1.05 s
-    assert "1.05 s, of which 420 µs is latency (0%)" in calculator.answer()
-    calculator._controls["ranks"].value = 1024
-    assert "on 1,024 ranks" in calculator.answer() and "430 ms is latency" in calculator.answer()
-
-
-def test_a_calculator_refuses_an_unknown_control_and_a_baseline_without_a_link():
-    with pytest.raises(UnknownName, match="Did you mean 'ranks'"):
-        LinkCalculator(baseline_of(survey()), rank=3)
-    with pytest.raises(UsageError, match="no link"):
-        LinkCalculator(baseline_of(survey(1)))

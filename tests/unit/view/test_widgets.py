@@ -9,7 +9,7 @@ from labkit import labs
 from labkit.errors import RankFailed, RunStopped, UnknownName, UsageError
 from labkit.facade import Lab
 from labkit.labs import spec
-from labkit.ranks.launch import Progress
+from labkit.ranks.progress import Progress
 from labkit.view.widgets import Panel
 
 
