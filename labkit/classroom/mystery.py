@@ -16,7 +16,7 @@ import msgspec
 
 from ..detect import module_of
 from ..detect.verdict import Verdict
-from ..errors import UnknownName
+from ..errors import UnknownName, UsageError
 from ..labs.checking import CannotTell
 from ..labs.spec import Case
 from ..reading import picture_of
@@ -67,8 +67,7 @@ def make(lab: OpenedLab, seed: int) -> Mystery:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         mystery = Mystery(lab, seed, _without_label(record), folder)
-        shows = case.fault in mystery.found() if case.fault else not mystery.found()
-        if shows or case.asks:
+        if mystery.shows(case):
             return mystery
     raise CannotTell("the record does not show what it should, for other programs use this machine; try again later")
 
@@ -103,6 +102,7 @@ class Mystery:
         if folder is not None:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.seed, self.run = seed, record.run
+        self._diagnosed = False
         self.choices = choices_of(lab)
         self.how = HOW
 
@@ -120,16 +120,22 @@ class Mystery:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The names of the figures that may be drawn; some want more than this record holds, and say so."""
-        return self._lab.spec.figures
+        """The names of the figures that may be drawn; some want more than this record holds, and say so.
+
+        Those that name what ran come with the right diagnosis.
+        """
+        spec = self._lab.spec
+        return tuple(name for name in spec.figures if self._diagnosed or name not in spec.figures_that_name)
 
     def figure(self, name: str, **choices: Any) -> Picture:
         """Draw one of the lab's figures of it.
 
         Raises:
             UnknownName: with the names there are.
-            UsageError: the record lacks what the figure shows.
+            UsageError: the record lacks what the figure shows, or the figure names what ran and that is still to be said.
         """
+        if name in self._lab.spec.figures_that_name and not self._diagnosed:
+            raise UsageError(f"the figure {name!r} names what ran; draw it once you have said what is wrong")
         return picture_of(self._lab.spec, name, self._record, **choices)
 
     @property
@@ -141,13 +147,28 @@ class Mystery:
         """Which of the choices the detectors find in it."""
         return {verdict.detector for verdict in self._lab.judge(self._record).found} & {*self.choices}
 
+    def shows(self, case: Case) -> bool:
+        """Whether the record tells what it is of: by its detector, or by measures that stand far above any noise."""
+        return bool(case.asks) or (not self.found() if not case.fault else case.fault in self.found() or self._hidden(case))
+
+    def _hidden(self, case: Case) -> bool:
+        """Whether other programs keep the detector from an answer that the measures give all the same."""
+        return bool(case.evidence) and self._verdicts()[case.fault].status == "inconclusive"
+
+    def _verdicts(self) -> dict[str, Verdict]:
+        return {verdict.detector: verdict for verdict in self._lab.judge(self._record)}
+
     def diagnose(self, answer: str) -> Diagnosed:
         """Judge an answer. See `Lab.diagnose`."""
         given = _chosen(answer, self.choices)
         case, _ = drawn_case(self._lab, self.seed)
-        if case.asks:
-            return self._by_measures(given, case)
-        verdicts = {verdict.detector: verdict for verdict in self._lab.judge(self._record)}
+        by_measures = bool(case.asks) or (bool(case.fault) and self._hidden(case))
+        said = self._by_measures(given, case) if by_measures else self._by_verdicts(given, case)
+        self._diagnosed = self._diagnosed or said.right
+        return said
+
+    def _by_verdicts(self, given: str, case: Case) -> Diagnosed:
+        verdicts = self._verdicts()
         if given == (case.fault or NOTHING):
             return Diagnosed(given, True, _why_right(case.fault, verdicts, self.choices))
         if given == NOTHING:

@@ -130,7 +130,8 @@ class Case:
         variant: which; None for a survey.
         settings: values for each setting, of which one is drawn.
         asks: what stands beside the answer where no detector does; then the answer is right by how the record was made.
-        evidence: measures that tell, where no detector does.
+        evidence: measures that tell where no detector does, or where other programs keep the detector from an answer. Of a
+            fault with a detector they are named only where its settings lift them far above what a busy machine does.
     """
 
     fault: str
@@ -203,6 +204,7 @@ class LabSpec:
         source: from a variant's name to the source that a lesson shows of it.
         tables: from a record to tables that say more than its measures, or None.
         figures: names of the figures that suit it, the first is the panel's.
+        figures_that_name: those of them that say what ran, so that a record without a label has them after its diagnosis.
         controls: configuration values that the panel lets a reader set, beside variant, ranks and seed.
         main_measures: measures that a person reads first, in this order; the others are shown on request. All if empty.
         exact_measures: measures that come out equal on every machine.
@@ -232,6 +234,7 @@ class LabSpec:
     measures: Callable[[Record], dict[str, Quantity]]
     source: Callable[[str], str]
     figures: tuple[str, ...]
+    figures_that_name: tuple[str, ...] = ()
     controls: tuple[str, ...] = ()
     main_measures: tuple[str, ...] = ()
     exact_measures: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spec import Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
+from ..spec import Case, Exercise, LabSpec, Symptom, Variant, cases, lazy, setting, source_of
 
 NUM_DIGITS = 1797
 
@@ -44,6 +44,9 @@ LOCK = {"prep": "wait", "prep_ms": 20.0, "compute_ms": 18.0}
 """A little over half of a step under the lock, and by waiting, so that cores play no part."""
 
 STORE = {"source": "store", "prep": "wait", "prep_ms": 0.0}
+
+SMALL = {"num_samples": (128,), "batch": (8,), "scan": (1,)}
+"""Of records without a label."""
 
 VARIANTS = (
     Variant(name="broken", summary="a DataLoader as in tutorials: each rank prepares a batch, then computes on it"),
@@ -120,9 +123,14 @@ SPEC = LabSpec(
     ),
     theory=lazy(".theory:panel", __name__),
     mysteries=(
+        Case(  # by waiting, and six times as long as a step computes: where others use the cores the measures tell
+            fault="starved-input",
+            variant="broken",
+            settings={**SMALL, "prep": ("wait",), "prep_ms": (60.0,), "compute_ms": (10.0,)},
+            evidence=("data_share", "data_time", "dummy_batch_ratio"),
+        ),
         *cases(
-            {"num_samples": (128,), "batch": (8,), "scan": (1,)},
-            ("starved-input", "broken"),
+            SMALL,
             ("cross-process-lock", "locked"),
             ("", "fixed"),
         ),

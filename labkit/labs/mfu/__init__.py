@@ -100,11 +100,10 @@ SPEC = LabSpec(
         Symptom("The device idles between steps", "the input is not ready in time", ("starved",)),
     ),
     theory=lazy(".theory:panel", __name__),
-    mysteries=cases(
-        {"seq": (256, 512), "steps": (4,)},
-        ("utilisation", "broken"),
-        ("busy-not-useful", "busy-not-useful"),
-        ("", "fixed"),
+    mysteries=(
+        # a narrow model: at the lab's own width a busy machine hides how little of the ceiling is reached
+        *cases({"seq": (512, 640), "hidden": (32,), "steps": (4,)}, ("utilisation", "broken")),
+        *cases({"seq": (256, 512), "steps": (4,)}, ("busy-not-useful", "busy-not-useful"), ("", "fixed")),
     ),
     exercise=Exercise(
         task=(

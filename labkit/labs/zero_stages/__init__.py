@@ -86,6 +86,7 @@ SPEC = LabSpec(
     tables=lazy("...detect.sharding.summary:zero_tables", __name__),
     source=lazy(".plans:source", __name__),
     figures=("memory-over-a-step", "traffic-by-collective", "step-on-two-links", "loss-beside-one"),
+    figures_that_name=("traffic-by-collective", "step-on-two-links"),
     controls=("layers", "hidden", "steps", "room"),
     exact_measures=(
         "own_account_missed_by",

@@ -9,8 +9,10 @@ from labkit import detect, labs
 from labkit.classroom import mystery
 from labkit.classroom.mystery import Mystery, choices_of, drawn_case
 from labkit.detect.verdict import Verdict, Verdicts
-from labkit.errors import UnknownName
+from labkit.errors import UnknownName, UsageError
 from labkit.facade import Lab
+from labkit.labs.spec import Case
+from labkit.record.quantity import Quantity
 
 from ..builders import record_of, run_of
 
@@ -45,16 +47,15 @@ def seed_of(lab, fault):
 
 
 class Judged:
-    """A lab whose detectors say what a test wants them to."""
+    """A lab whose detectors say what a test wants them to: these find, and those cannot tell."""
 
-    def __init__(self, *found):
-        self.spec, self._found = labs.spec("duplicate-data"), found
+    def __init__(self, *found, unsure=(), spec="duplicate-data"):
+        self.spec, self._status = labs.spec(spec), dict.fromkeys(found, "found") | dict.fromkeys(unsure, "inconclusive")
 
     def judge(self, record):
         def says(name):
-            if name in self._found:
-                return Verdict(detector=name, question=detect.module_of(name).QUESTION, status="found")
-            return Verdict(detector=name, question=detect.module_of(name).QUESTION, status="not_applicable")
+            status: Any = self._status.get(name, "not_applicable")
+            return Verdict(detector=name, question=detect.module_of(name).QUESTION, status=status)
 
         return Verdicts(map(says, self.spec.detectors))
 
@@ -85,6 +86,48 @@ def test_a_wrong_answer_hears_what_its_own_detector_says_and_not_the_name_of_the
         assert not said and "validation" not in repr(said)
     assert "found, too" in repr(leaky.diagnose("rank-duplicates"))
     assert "One of the questions finds" in repr(leaky.diagnose("healthy"))
+
+
+@pytest.fixture
+def hidden_by_others(broken, monkeypatch):
+    """A mystery of lab 07 whose detector cannot tell, with the measures that tell all the same."""
+    lab: Any = Lab(labs.spec("input-pipeline"))
+    quiet = Judged(spec="input-pipeline", unsure=("starved-input",))
+    monkeypatch.setattr(lab, "judge", quiet.judge)
+    monkeypatch.setattr(lab, "measures", lambda record: {"data_share": Quantity(0.8, "of step time")})
+    return Mystery(lab, seed_of(lab, "starved-input"), mystery._without_label(broken), None)
+
+
+def test_where_other_programs_keep_the_detector_from_an_answer_measures_that_stand_far_above_noise_tell(hidden_by_others):
+    case, settings = drawn_case(hidden_by_others._lab, hidden_by_others.seed)
+    assert hidden_by_others.shows(case) and settings["prep_ms"] >= 5 * settings["compute_ms"]
+    said = hidden_by_others.diagnose("starved-input")
+    assert said and said.because == "This record says: data share 80.0% of step time."
+    wrong = hidden_by_others.diagnose("cross-process-lock")
+    assert not wrong and "80.0%" in wrong.because and wrong.next
+
+
+def test_a_fault_without_measures_of_its_own_is_not_told_where_its_detector_cannot(broken):
+    lab: Any = Judged(unsure=("order",))
+    hidden = Mystery(lab, 0, mystery._without_label(broken), None)
+    assert not hidden.shows(Case(fault="order")) and hidden.shows(Case(fault="order", evidence=("order_repeats",)))
+    assert not hidden.shows(Case(fault="coverage", evidence=("unique_samples",)))
+
+
+def test_figures_that_name_what_ran_come_with_the_right_diagnosis(broken, monkeypatch):
+    lab: Any = Lab(labs.spec("zero-stages"))
+    monkeypatch.setattr(lab, "judge", Judged("per-rank-norm", spec="zero-stages").judge)
+    hidden = Mystery(lab, seed_of(lab, "per-rank-norm"), mystery._without_label(broken), None)
+    telling = set(lab.spec.figures_that_name)
+    assert telling and not telling & {*hidden.figures}
+    for _ in range(2):
+        for name in telling:
+            with pytest.raises(UsageError, match="once you have said what is wrong"):
+                hidden.figure(name)
+        assert not hidden.diagnose("unequal-init")
+    assert hidden.diagnose("per-rank-norm") and telling < {*hidden.figures}
+    with pytest.raises(UsageError, match="declared no strategy"):
+        hidden.figure("traffic-by-collective")
 
 
 def test_what_is_no_answer_is_named_with_those_there_are(leaky):
