@@ -12,9 +12,11 @@ from ..detect.cost import cost_of
 from ..errors import UnknownName
 from ..labs.opened import OpenedLab
 from ..theory import panels
+from . import dark
 from .cards import box, cost_card, escape, gpu_hours_said
 from .drawings import drawing as drawing  # asked for as lesson.drawing("ring", ranks=4)
 from .drawings import steps as steps
+from .front_end import is_live
 from .prediction import Prediction as Prediction
 from .prediction import Revealed as Revealed
 from .prediction import answers_of as answers_of
@@ -85,7 +87,7 @@ class Banner:
             f"<strong>{escape(self.question)}</strong><div>{escape(values)}</div>"
             f"<div style='font-size:85%;opacity:.8'>Runs here, now: {escape(self.machine)}. Every number below is measured "
             "on this machine unless it says otherwise.</div>"
-        )
+        ) + (dark.style() if is_live() else "")
 
 
 class CostOf:

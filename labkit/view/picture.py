@@ -14,6 +14,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter
 
 from ..words import printable
+from .dark import MARK
 
 DPI = 110
 LONGEST = 300
@@ -55,7 +56,7 @@ class Picture:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         bundle = {"image/png": self.png(), "text/plain": self.alt}
-        return bundle, {"image/png": {"alt": self.alt}}
+        return bundle, {"image/png": {"alt": self.alt}, **MARK}
 
 
 def as_plain_text(figure: Figure) -> None:

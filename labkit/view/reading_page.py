@@ -13,6 +13,7 @@ from ..record.quantity import Quantity
 from ..record.schema import Record
 from ..record.table import Table
 from .cards import escape, record_card, verdicts_card
+from .dark import PAGE_RULE
 from .page_style import STYLE
 from .picture import Picture
 from .tables import table_card
@@ -63,7 +64,7 @@ def page(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f"<style>{STYLE}{_OWN_STYLE}</style></head><body class='lkd'><main>{body}</main></body></html>\n"
+        f"<style>{STYLE}{_OWN_STYLE}{PAGE_RULE}</style></head><body class='lkd'><main>{body}</main></body></html>\n"
     )
     return Page(html, not_drawn)
 

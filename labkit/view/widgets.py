@@ -19,7 +19,7 @@ from ..labs.opened import OpenedLab
 from ..record.roles import Role, label_of
 from ..record.schema import Record
 from ..words import plural
-from . import palette
+from . import dark, palette
 from .cards import cost_card, escape, note_card, record_card, verdicts_card
 from .comparing import Comparing, title_of
 from .figures import figure
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _REFRESH_S = 0.1
 _WIDE = {"description_width": "9em"}
 _PALE = "labkit-out-of-date"
-_STYLE = f"<style>.{_PALE} {{ opacity: 0.35; }}</style>"  # a widget's layout knows no opacity
+_STYLE = dark.style() + f"<style>.{_PALE} {{ opacity: 0.35; }}</style>"  # a widget's layout knows no opacity
 
 
 def _control_of(field: dataclasses.Field) -> Any:
@@ -84,6 +84,7 @@ class Panel:
         self._progress = widgets.FloatProgress(min=0, max=1, layout=widgets.Layout(width="22em"))
         self._state = widgets.HTML("Not run yet. Set the controls and press Run.")
         self._image = widgets.Image(format="png", layout=widgets.Layout(max_width="100%", display="none"))
+        self._image.add_class(dark.FIGURE)
         self._verdict = widgets.HTML()
         self._meter = {
             "num_gpus": widgets.BoundedFloatText(value=64, min=0, max=1e6, description="GPUs", style=_WIDE),

@@ -12,6 +12,7 @@ import numpy as np
 from ...record.follow import Follower
 from ...record.roles import Role, label_of
 from ...words import short
+from .. import dark
 from .parts import part
 from .place import somebody_looks
 
@@ -102,5 +103,6 @@ def _bar():
         fraction = traitlets.Float(0.0).tag(sync=True)
         said = traitlets.Unicode("").tag(sync=True)
         over = traitlets.Bool(False).tag(sync=True)
+        rule = traitlets.Unicode(dark.RULE).tag(sync=True)
 
     return RunBar()

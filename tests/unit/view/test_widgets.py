@@ -62,9 +62,9 @@ def test_moving_a_control_marks_the_figure_stale_and_moving_it_back_clears_the_m
     press_run(panel)
     panel._controls["ranks"].value = 3
     assert "out of date: the figure is of ranks 4. Press Run." in panel._state.value
-    assert panel._image._dom_classes == ("labkit-out-of-date",)
+    assert "labkit-out-of-date" in panel._image._dom_classes
     panel._controls["ranks"].value = 4
-    assert "out of date" not in panel._state.value and not panel._image._dom_classes
+    assert "out of date" not in panel._state.value and "labkit-out-of-date" not in panel._image._dom_classes
 
 
 def test_stop_ends_the_run_and_says_so():

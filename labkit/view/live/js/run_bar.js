@@ -13,8 +13,16 @@ function runningCell() {
   return cell && cell.querySelector(".jp-Cell-inputWrapper");
 }
 
+/** Let the figures of cells follow a dark theme, from the first run on; once a page. */
+function figuresFollowTheTheme(rule) {
+  const own = document.getElementById("labkit-figures") || document.head.appendChild(document.createElement("style"));
+  own.id = "labkit-figures";
+  own.textContent = rule;
+}
+
 export default {
   initialize({ model }) {
+    figuresFollowTheTheme(model.get("rule"));
     const bar = document.createElement("div");
     bar.className = "labkit-run-bar";
     bar.setAttribute("role", "status");
