@@ -84,10 +84,15 @@ def verdicts_card(verdicts: Verdicts) -> str:
     return found + (box(rest) if rest else "")
 
 
+def _said_setting(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
 def record_card(record: Record) -> str:
     """What ran, and with what provenance."""
     run = record.run
-    settings = ", ".join(f"{name} {value}" for name, value in record.config.items())
+    set_ = {name.replace("_", " "): value for name, value in record.config.items() if value not in ("", None)}
+    settings = ", ".join(f"{name} {_said_setting(value)}" for name, value in set_.items())
     return box(
         f"<div><strong>{escape(record.title)}</strong>: {run.ranks_said}, {run.steps_said}, "
         f"{run.wall_s:.2f} s</div><div style='{SMALL}'>{escape(settings)}</div>"

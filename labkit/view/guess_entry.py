@@ -53,7 +53,7 @@ def reveal_widget(prediction: Prediction, answer: Callable[[], str]) -> ipywidge
 
     def reveal(*_: object) -> None:
         entry.close()
-        button.disabled, note.value = True, ""
+        button.disabled, note.layout.display = True, "none"
         room.value = answer()
 
     button.on_click(reveal)

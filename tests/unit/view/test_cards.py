@@ -127,3 +127,9 @@ def test_the_headline_is_the_first_that_found_something(broken, fixed):
 )
 def test_a_cause_becomes_a_sentence_and_a_name_of_code_keeps_its_letters(text, said):
     assert cards.sentence(text) == said
+
+
+def test_a_record_says_its_settings_in_words_and_leaves_out_those_that_are_empty(broken):
+    config = {"sweep_mb": "", "parts_alone": True, "compile": False, "lr": 0.1}
+    said = cards.record_card(msgspec.structs.replace(broken, config=config))
+    assert "parts alone yes, compile no, lr 0.1<" in said and "sweep" not in said
