@@ -58,16 +58,16 @@ class Comparing:
         )
         self.compare_button = widgets.Button(description="Compare", tooltip="Lay the chosen runs over each other")
         self._table = widgets.HTML()
-        self.kept = widgets.Accordion(
-            [widgets.VBox([self.menu, self.compare_button, self._table])],
-            titles=["Compare kept runs of this lab"],
-            selected_index=None,
+        # a button and no accordion: the heading of one cannot be reached by keyboard
+        self.kept = widgets.ToggleButton(
+            description="Compare kept runs of this lab", icon="caret-right", layout=widgets.Layout(width="20em")
         )
+        self._room = widgets.VBox([self.menu, self.compare_button, self._table], layout=widgets.Layout(display="none"))
         self.pin_button.on_click(lambda _button: self.toggle_pin())
         self.compare_button.on_click(lambda _button: self.compare())
-        self.kept.observe(lambda _change: self.list_kept(), "selected_index")
+        self.kept.observe(lambda _change: self._open_or_close(), "value")
         row = widgets.HBox([self.pin_button, self._said], layout=widgets.Layout(flex_flow="row wrap"))
-        self.widget = widgets.VBox([row, self.kept])
+        self.widget = widgets.VBox([row, self.kept, self._room])
 
     def toggle_pin(self) -> None:
         """Pin the last run, or take the pinned one away."""
@@ -82,7 +82,13 @@ class Comparing:
         self.pin_button.disabled = False
         if self.pinned is not None and self.pinned is not record:
             self._tell(self.pinned, record)
-        if self.kept.selected_index is not None:
+        if self.kept.value:
+            self.list_kept()
+
+    def _open_or_close(self) -> None:
+        opened = self.kept.value
+        self.kept.icon, self._room.layout.display = ("caret-down", "") if opened else ("caret-right", "none")
+        if opened:
             self.list_kept()
 
     def list_kept(self) -> None:
