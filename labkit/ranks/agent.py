@@ -35,6 +35,7 @@ class Agent:
         error: what the agent raised, if it did.
         started: when it was started, by the monotonic clock.
         server_pid: the process that this launch's ranks are forked from.
+        run_id: what its ranks, and all that they start, find in their environment.
     """
 
     def __init__(self, job: Job, max_restarts: int) -> None:
@@ -44,6 +45,7 @@ class Agent:
         self.error: BaseException | None = None
         self.started = time.monotonic()
         self.server_pid = 0
+        self.run_id = uuid.uuid4().hex
         self._job, self._max_restarts = job, max_restarts
         self._thread = threading.Thread(target=self._run, daemon=True, name="labkit-agent")
 
@@ -79,7 +81,7 @@ class Agent:
             min_nodes=1,
             max_nodes=1,
             nproc_per_node=self._job.world_size,
-            run_id=uuid.uuid4().hex,
+            run_id=self.run_id,
             rdzv_backend=rendezvous.register(),
             rdzv_endpoint="localhost",
             rdzv_configs={"refuse": self.refuse, "rounds": self.rounds},

@@ -11,6 +11,7 @@ from ..errors import LaunchError
 from .agent import Agent
 from .board import Board
 from .forkserver import kill_server
+from .manners import kill_started_by
 
 _PATIENCE_S = 10.0
 
@@ -30,6 +31,7 @@ def end_launch(board: Board, agent: Agent, folder: Path) -> None:
     def end() -> None:
         try:
             _end(board, agent)
+            kill_started_by(agent.run_id)
         except LaunchError as error:
             failures.append(error)
         finally:

@@ -34,6 +34,7 @@ from .context import RankContext, die_with_parent, node_disk
 from .faults import Fault, FaultInjector
 from .job import Job, board_file, error_file, output_file, stack_file, value_file
 from .links import local_rank_of
+from .manners import THREADS_GRACE_S, wait_for_threads
 from .stacks import where_raised
 
 LEAVE_GRACE_S = 1.0
@@ -85,6 +86,7 @@ def enter(job: Job) -> None:
         context, probe = _join(job, task, board, rank, attempt)
         board.put(rank, state=RankState.RUNNING)
         value = run_program(program, context)
+        wait_for_threads(min(THREADS_GRACE_S, job.deadline_s / 4))
         value_file(job.folder, rank, attempt).write_bytes(cloudpickle.dumps(value))
         probe.close()
     except BaseException as error:

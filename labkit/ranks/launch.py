@@ -28,6 +28,7 @@ from .faults import Fault
 from .hosts import Seats
 from .job import Job, board_file, value_file
 from .load import LoadWatch
+from .manners import OutputWatch
 from .memory import MemoryWatch
 from .progress import Progress, Watch
 
@@ -202,7 +203,10 @@ def _is_whole(value: Any, low: int, high: int) -> bool:
 
 
 def _value(folder: Path, rank: int, attempt: int) -> Any:
-    return pickle.loads(value_file(folder, rank, attempt).read_bytes())
+    try:
+        return pickle.loads(value_file(folder, rank, attempt).read_bytes())
+    except FileNotFoundError as error:
+        raise LaunchError(f"rank {rank} returned, but what it left in {folder} is gone: the program deleted it") from error
 
 
 def origin_of(program: Callable[..., Any], task: Any = None) -> str:
@@ -247,7 +251,8 @@ def _supervise(
         ranks whose loss the agent did not act upon, so that the others were ended here.
     """
     deadline = agent.started + job.deadline_s
-    lost, memory, watch = _Lost(board, agent), MemoryWatch(board, job.folder), Watch(job.folder)
+    lost, watch = _Lost(board, agent), Watch(job.folder)
+    memory, output = MemoryWatch(board, job.folder), OutputWatch(board, job.folder, job.world_size)
     while not agent.done.wait(_POLL_S):
         now = time.monotonic()
         if control.stopped:
@@ -257,6 +262,7 @@ def _supervise(
         if job.seats is not None and job.seats.are_gone:
             raise LaunchError("the process that holds the hosts' network stacks was ended from outside; run again")
         memory.look(now)
+        output.look(now)
         lost.look(now)
         if on_progress is not None:
             on_progress(watch.progress(board.rows(), now - agent.started, lost.seen))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -96,6 +97,9 @@ def _report(rank: int, row: Row, job: Job) -> RankReport:
     if error is not None:
         state = "lost its peer" if error["victim"] else "failed"
         return RankReport(rank, state, error["message"], error["where"], error["text"])
+    if row.state == RankState.FAILED and row.errno == errno.ENOENT:
+        gone = f"and its error could not be written: {job.folder} is gone, as if the program had deleted it"
+        return RankReport(rank, "failed", f"in step {_step(row)}, {gone}")
     if row.state == RankState.FAILED and row.errno:
         why = f"in step {_step(row)}, and its error could not be written: {os.strerror(row.errno)}"
         return RankReport(rank, "failed", f"{why}; make room at {job.folder}, or choose another place for the record")
