@@ -60,7 +60,7 @@ class Comparing:
         self._table = widgets.HTML()
         # a button and no accordion: the heading of one cannot be reached by keyboard
         self.kept = widgets.ToggleButton(
-            description="Compare kept runs of this lab", icon="caret-right", layout=widgets.Layout(width="20em")
+            description="Compare what was kept of this lab", icon="caret-right", layout=widgets.Layout(width="20em")
         )
         self._room = widgets.VBox([self.menu, self.compare_button, self._table], layout=widgets.Layout(display="none"))
         self.pin_button.on_click(lambda _button: self.toggle_pin())
