@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
 from ..detect.cost import cost_of
 from ..errors import UnknownName
 from ..labs.opened import OpenedLab
-from ..theory import panels
+from ..theory.panels import named
 from . import dark
 from .cards import box, cost_card, escape, gpu_hours_said
 from .drawings import drawing as drawing  # asked for as lesson.drawing("ring", ranks=4)
@@ -50,10 +48,7 @@ def theory(name: str, **settings: Any) -> TheoryPanel:
         UnknownName: there is no such panel, or no such slider.
         UsageError: a value that it cannot take.
     """
-    known = [module.name for module in pkgutil.iter_modules(panels.__path__)]
-    if name not in known:
-        raise UnknownName("panel of the theory", name, known)
-    return TheoryPanel(importlib.import_module(f"{panels.__name__}.{name}").PANEL.at(**settings))
+    return TheoryPanel(named(name).at(**settings))
 
 
 def _injected(cells: list[str]) -> list[str]:
