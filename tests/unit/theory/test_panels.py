@@ -18,6 +18,7 @@ from labkit.theory.sampling import seen_after
 from labkit.theory.tiles import tiling
 from labkit.theory.underflow import infinite_from, largest_relative_error, lost_to_zero, zero_below
 from labkit.workloads.gpt import Block, GPTShape
+from labkit.workloads.kept_tensors import bytes_kept
 
 PANELS = {
     name: importlib.import_module(f"labkit.theory.panels.{name}").PANEL
@@ -179,16 +180,8 @@ def test_zero_keeps_what_figure_1_of_the_paper_says_and_activations_what_gpt_3_s
 def test_what_autograd_keeps_of_a_block_is_what_the_formula_says_without_dropout(recompute):
     """A block of the labs' GPT in fp32, twice the bytes of 16 bits; beside it norms keep two numbers a token."""
     shape, sequence = GPTShape(layers=1, hidden=48, heads=4, seq=64), 64
-    block, kept = Block(shape, "naive" if recompute == "nothing" else "sdpa"), {}
-
-    def keep(tensor):
-        kept[tensor.untyped_storage().data_ptr()] = tensor
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        block(torch.randn(2, sequence, 48, requires_grad=True))
-    weights = {weight.untyped_storage().data_ptr() for weight in block.parameters()}
-    found = sum(tensor.untyped_storage().nbytes() for place, tensor in kept.items() if place not in weights)
+    block = Block(shape, "naive" if recompute == "nothing" else "sdpa")
+    found = bytes_kept(block, torch.randn(2, sequence, 48, requires_grad=True))
     formula = 2 * activation_bytes(Proportions(1, 48, 4), sequence=sequence, batch=2, recompute=recompute, dropout=False)
     norms, own = 4 * 4 * 2 * sequence, 4 * 4 * 2 * sequence if recompute == "attention" else sequence**2
     assert found == formula + norms + own, "own: a sum for each head and token, or one mask of the future in bytes"
