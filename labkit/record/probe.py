@@ -23,7 +23,7 @@ from .batches import as_ints, digest_rows, digest_tensors, samples_and_ids
 from .clocks import clock_id
 from .probe_checks import check_head, from_torchrun, one_each, plain
 from .schema import LANES, SCHEMA_VERSION, Digest, End, Event, Head, Lane, Seen
-from .whole_steps import WholeSteps
+from .whole_steps import Told, WholeSteps
 
 if TYPE_CHECKING:
     import torch
@@ -259,14 +259,18 @@ class Probe:
         self,
         epoch: int,
         start_ns: int,
-        spans: list[tuple[str, str, int, int]],
-        scalars: dict[str, float | None],
-        counts: dict[str, int],
-        ids: dict[str, list[int]],
+        tell: Callable[[Any], Told],
+        seen: Any,
     ) -> None:
         """Write the step `self.step` at once, which ends now. A few are written together, unless that would take long: so a
-        rank that is killed may not leave its last `whole_steps.AT_ONCE` steps. None and 0 are left out, and no list."""
-        if self._whole.add((self.step, epoch, start_ns, _now(), spans, scalars, counts, ids)):
+        rank that is killed may not leave its last `whole_steps.AT_ONCE` steps.
+
+        Args:
+            epoch, start_ns: as in `begin_step`.
+            tell: called with `seen` when the step is written: it says what the step holds.
+            seen: what nobody changes any more.
+        """
+        if self._whole.add((self.step, epoch, start_ns, _now(), tell, seen)):
             self._write_waiting()
 
     def _write_waiting(self) -> None:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
 
 AT_ONCE, AT_ONCE_NS = 16, 200_000_000
 """Steps that are written together at most, and for how long the first of them may wait."""
 
-WholeStep = tuple[int, int, int, int, list[Any], dict[str, float | None], dict[str, int], dict[str, list[int]]]
-"""Number, epoch, start and end in ns, spans, scalars, counts, ids: see `Probe.whole_step`."""
+
+class Told(NamedTuple):
+    """What a step holds: see `schema.Step`. Scalars that are None and counts that are 0 are left out."""
+
+    spans: list[tuple[str, str, int, int]]
+    scalars: dict[str, float | None]
+    counts: dict[str, int]
+    ids: dict[str, list[int]] | None = None
+    digests: dict[str, list[int]] | None = None
+
+
+WholeStep = tuple[int, int, int, int, Callable[[Any], Told], Any]
+"""Number, epoch, start and end in ns, and what says what it holds: see `Probe.whole_step`."""
 
 
 class WholeSteps:
@@ -32,15 +44,20 @@ class WholeSteps:
     def taken(self) -> bytes:
         """The lines of all that wait, which then do no more."""
         waiting, self.waiting = self.waiting, []
-        return b"".join(self._encode(_line(step)) + b"\n" for step in waiting)
+        return b"".join([self._encode(_line(*step)) + b"\n" for step in waiting])
 
 
-def _line(whole: WholeStep) -> dict[str, Any]:
-    number, epoch, start_ns, end_ns, spans, scalars, counts, ids = whole
-    line: dict[str, Any] = {"kind": "step", "step": number, "epoch": epoch, "start_ns": start_ns, "end_ns": end_ns}
-    numbers = {name: value for name, value in scalars.items() if value is not None}
-    line["scalars"] = {name: value if value - value == 0 else repr(value) for name, value in numbers.items()}
-    line["counts"] = {name: value for name, value in counts.items() if value}
-    line |= {"spans": spans} if spans else {}
-    line |= {"ids": ids} if any(ids.values()) else {}
-    return line
+def _line(number: int, epoch: int, start_ns: int, end_ns: int, tell: Callable[[Any], Told], seen: Any) -> dict[str, Any]:
+    spans, scalars, counts, ids, digests = tell(seen)
+    known = {name: value if value - value == 0 else repr(value) for name, value in scalars.items() if value is not None}
+    more = {"spans": spans, "ids": ids, "digests": digests}
+    return {
+        "kind": "step",
+        "step": number,
+        "epoch": epoch,
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+        "scalars": known,
+        "counts": {name: value for name, value in counts.items() if value},
+        **{name: of for name, of in more.items() if of},
+    }

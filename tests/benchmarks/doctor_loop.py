@@ -3,10 +3,12 @@
     python doctor_loop.py NAME TURNS FOLDER SIZE
 
 NAME is one of those in FOLDER/names, in whose order turns are taken. Each turn's processor time and wall time for a step go
-to FOLDER/NAME.RANK. It is a plain script, run by itself or by what watches it.
+to FOLDER/NAME.RANK, and its most resident memory to FOLDER/NAME.RANK.bytes. It is a plain script, run by itself or by what
+watches it.
 """
 
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -81,7 +83,9 @@ def main(name: str, turns: int, folder: Path, size: str) -> None:
             if step == total:
                 break
     lines = [f"{cpu:.3f} {elapsed:.3f}" for cpu, elapsed in times]
-    (folder / f"{name}.{os.environ.get('RANK', '0')}").write_text("\n".join(lines))
+    rank = os.environ.get("RANK", "0")
+    (folder / f"{name}.{rank}").write_text("\n".join(lines))
+    (folder / f"{name}.{rank}.bytes").write_text(str(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
     del model
     if ranks > 1:
         dist.destroy_process_group()

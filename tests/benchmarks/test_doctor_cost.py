@@ -64,7 +64,7 @@ def share(of: list[float], bare: list[float]) -> tuple[float, float, float]:
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("size", list(SIZES))
 def test_its_share_of_a_step(size, ranks, tmp_path, capsys):
-    others = ["traceml"] if importlib.util.find_spec("traceml_ai") is not None and ranks == 1 else []
+    others = ["traceml"] if importlib.util.find_spec("traceml") is not None and ranks == 1 else []
     names = ["bare", "doctor", *others, "control"]
     found = taken(names, ranks, size, tmp_path)
     bare = [(one + two) / 2 for one, two in zip(found["bare"], found["control"], strict=True)]
@@ -73,33 +73,50 @@ def test_its_share_of_a_step(size, ranks, tmp_path, capsys):
     with capsys.disabled():
         step_ms = statistics.median(bare) / 1000
         print(f"\n{ranks} rank(s): a step takes {step_ms:.2f} ms of processor time, and {a_step:.0f} bytes of the record")
+        for name in names:
+            peaks = [int(path.read_text()) / 2**20 for path in sorted(tmp_path.glob(f"{name}.*.bytes"))]
+            print(f"  {name:<8} {' '.join(f'{peak:.0f}' for peak in peaks)} MiB at the most, by rank")
         for name in names[1:]:
             middle, low, high = share(found[name], found["bare"] if name == "control" else bare)
             print(f"  {name:<8} {middle:+6.2f} % (quartiles {low:+.2f} to {high:+.2f})")
 
 
-BLOCKS = {"small": (6, 400), "large": (4, 100)}
+BLOCKS = {"small": (8, 400), "large": (5, 330)}
 """Turns, and steps of each."""
+
+LONG = 10_000
+"""Updates of a long run, of which one says what a step takes on the whole."""
+
+
+def of_long_run(kinds: dict[str, dict[str, float]]) -> float:
+    """µs more a step, by those of each kind: in a run whose first epoch is not the last."""
+    from labkit.watch.outside.sampling import FIRST, is_due
+
+    bursts = sum(is_due(update) or is_due(update - 1) for update in range(FIRST + 1, LONG + 1))
+    more = {kind: of["doctor"] - (of["bare"] + of["control"]) / 2 for kind, of in kinds.items()}
+    return (FIRST * more["first"] + bursts * more["burst"] + (LONG - FIRST - bursts) * more["followed"]) / LONG
 
 
 @pytest.mark.parametrize("size", list(SIZES))
 def test_its_share_of_a_step_in_one_process(size, tmp_path, capsys):
-    """Of all steps but the first ones, which are all looked at: bursts, and what is followed between them."""
+    """Of each kind of step: the first ones, those of bursts, and those that are followed between them."""
     blocks, steps = BLOCKS[size]
     command = [sys.executable, str(Path(LOOP).with_name("doctor_block.py")), size, str(blocks), str(steps), str(tmp_path)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "LABKIT_CACHE": str(tmp_path / "cache")}
     done = json.loads(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
-    times = done["times"]
-    flat = {name: [one for block in of for one in block] for name, of in times.items()}
-    bare = flat["bare"] + flat["control"]
     with capsys.disabled():
+        print(f"\nin one process, load {os.getloadavg()[0]:.1f}")
+        for kind, of in done["kinds"].items():
+            bare = (of["bare"] + of["control"]) / 2
+            more, apart = of["doctor"] - bare, of["control"] - of["bare"]
+            print(
+                f"  {kind:<21} {of['steps']:4} steps of {bare / 1000:6.2f} ms: {more:+7.1f} µs = {100 * more / bare:+.2f} %",
+                end="",
+            )
+            print(f" (control {apart:+.1f} µs)")
+        bare, more = done["kinds"]["followed"]["bare"], of_long_run(done["kinds"])
+        print(f"  of {LONG:,} updates a step takes {more:.1f} µs more = {100 * more / bare:.2f} %")
         mib = done["more_resident_bytes"] / 2**20
-        print(f"\nin one process, load {os.getloadavg()[0]:.1f}: a step takes {statistics.median(bare) / 1000:.2f} ms")
-        for name in ("doctor", "control"):
-            middle, own = statistics.median(flat["bare"]), flat[name]
-            more = statistics.median(own) - middle
-            low, high = (statistics.quantiles(own, n=4)[at] - statistics.quantiles(flat["bare"], n=4)[at] for at in (0, 2))
-            print(f"  {name:<8} {more:+7.1f} µs = {100 * more / middle:+.2f} % (quartiles {low:+.1f} to {high:+.1f} µs)")
         print(f"  {done['bytes_a_step']:.0f} bytes of the record a step; {mib:.1f} MiB more at the most")
 
 

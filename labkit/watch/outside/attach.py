@@ -79,6 +79,8 @@ class Attached:
         self.weighting = Weighting(probe)
         self.passes.fed = self.weighting.fed
         self.shadow = Shadow(probe, self.replicas.name_of)
+        self._after_passes = [self.patches.noting(note) for note in (self.effects.backward, self.sharding.backward)]
+        self._idle_updated = self.patches.noting(self.idle.updated)
         self.steps.after_update = self._updated
         self.optimizers = Optimizers(self.steps)
         self.wrappers = Wrappers(probe)
@@ -232,8 +234,8 @@ class Attached:
             self.checkpoints.evaluated(module)
 
     def _after_backward(self) -> None:
-        for note in (self.effects.backward, self.sharding.backward):
-            self.patches.noting(note)()
+        for note in self._after_passes:
+            note()
 
     def _updated(self, optimizer: Any, update: int) -> None:
         self.precision.updating(optimizer, update)
@@ -244,7 +246,7 @@ class Attached:
         self.modes.updated(optimizer)
         self.replicas.updated(optimizer, update)
         self.parameters.updated(update)
-        self.patches.noting(self.idle.updated)(optimizer, update)
+        self._idle_updated(optimizer, update)
         self.checkpoints.updated(optimizer, update)
 
     def raised(self, error: BaseException) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...record.probe import Probe
@@ -30,6 +30,7 @@ class BatchMeans:
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._rows, self._pass = 0, 0
+        self._asked: Callable[[bool], None] = lambda on: None
         self.rows = 0
         """Samples that models were given without gradients since the last pass of training."""
         self._of: dict[str, list[tuple[int, int, float]]] = {}
@@ -50,7 +51,7 @@ class BatchMeans:
 
             return item
 
-        patches.wrap(torch.Tensor, "item", around)
+        self._asked = patches.wrap_at_times(torch.Tensor, "item", around)
 
     def evaluates(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A module that no other called is called without gradients."""
@@ -60,6 +61,8 @@ class BatchMeans:
         self._rows = int(given.shape[0]) if given is not None and given.ndim > 1 else 0
         self.rows += self._rows
         self._pass += 1
+        if self._rows:
+            self._asked(True)
 
     def trains(self) -> None:
         """A pass of training begins: the evaluation is over."""
@@ -69,6 +72,7 @@ class BatchMeans:
             self.kept(_held())
         self._of.clear()
         self._rows = self._pass = self.rows = 0
+        self._asked(False)  # an optimizer asks for each parameter's step by it
 
     def kept(self, numbers: Iterable[float]) -> None:
         """Numbers that a script keeps, or reduces, of an evaluation: whether one is the plain mean of what it took."""

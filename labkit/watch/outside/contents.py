@@ -34,15 +34,19 @@ def _add_memory(data: Any, depth: int, found: set[int]) -> None:
             _add_memory(value, depth - 1, found)
 
 
-def contents_of(data: Any) -> tuple[list[int], int, list[int] | None] | None:
-    """(a hash of each sample, elements of all, a hash of each label); None where a batch is nothing that has samples."""
+def contents_of(data: Any, *, labels: bool = True) -> tuple[list[int], int, list[int] | None] | None:
+    """(a hash of each sample, elements of all, a hash of each label); None where a batch is nothing that has samples.
+
+    Args:
+        labels: whether they are asked for; None stands for them else.
+    """
     try:
         samples = samples_and_ids(_without_masks(data), None)[0]
         digests = digest_rows(samples)
         elements = int(samples.numel() if hasattr(samples, "numel") else getattr(samples, "size", 0))
     except Exception:  # what a batch may be, nobody knows: then it is not counted
         return None
-    return digests, elements, _targets(data, len(digests))
+    return digests, elements, _targets(data, len(digests)) if labels else None
 
 
 def _targets(data: Any, count: int) -> list[int] | None:

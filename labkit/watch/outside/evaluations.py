@@ -7,7 +7,6 @@ at the update that follows it.
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -42,9 +41,11 @@ class Evaluations:
     def __init__(self, probe: Probe, is_average: Callable[[Any, np.ndarray], bool], collectives: Callable[[], int]) -> None:
         self._probe, self._is_average, self._collectives = probe, is_average, collectives
         self._witness: weakref.ref[Any] | None = None
-        self._trail: deque[Any] = deque(maxlen=KEPT)
+        self._trail = Trail()
         self._changes: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._idle = 0
+        self._latest: weakref.ref[Any] | None = None
+        """The optimizer of the last update, where it changes that parameter."""
         self._seen: np.ndarray | None = None
         self._where, self._averaged = "", False
         self._exchanged = 0
@@ -74,22 +75,31 @@ class Evaluations:
     def updated(self, optimizer: Any) -> None:
         """An optimizer made a step: keep some of the weights that it leaves."""
         witness = self._witness() if self._witness is not None else None
+        if witness is None or self._latest is None or self._latest() is not optimizer:
+            witness = self._chosen(witness, optimizer)
+            if witness is None:
+                return
+        if self._place != witness.data_ptr():
+            self._place, self._view = witness.data_ptr(), _few(witness)
+        self._trail.add(self._view)
+        self._exchanged = self._collectives()
+
+    def _chosen(self, witness: Any, optimizer: Any) -> Any:
+        """The parameter that is looked at; None where this optimizer does not change it."""
         if witness is None or self._idle > IDLE:
             witness = _witness(optimizer)
             if witness is None:
-                return
+                return None
             self._witness = weakref.ref(witness)
             self._changes.clear()
             self._place = 0
             self._trail.clear()
         self._idle += 1
+        self._latest = None
         if not self._is_of(witness, optimizer):
-            return
-        self._idle = 0
-        if self._place != witness.data_ptr():
-            self._place, self._view = witness.data_ptr(), _few(witness)
-        self._trail.append(self._view.copy() if isinstance(self._view, np.ndarray) else self._view.clone())
-        self._exchanged = self._collectives()
+            return None
+        self._idle, self._latest = 0, weakref.ref(optimizer)
+        return witness
 
     def _is_of(self, witness: Any, optimizer: Any) -> bool:
         """Whether the optimizer changes the parameter that is looked at."""
@@ -102,11 +112,11 @@ class Evaluations:
         """A module that no other called is called without gradients."""
         self.count += 1
         witness = self._witness() if self._witness is not None else None
-        if witness is None or not self._trail or self._seen is not None or self._told >= TOLD:
+        if witness is None or not self._trail.count or self._seen is not None or self._told >= TOLD:
             return
         if any(witness is parameter for parameter in module.parameters()):
             self._seen, self._where = _values(witness), called_from(3)
-            changed = self._seen is not None and not np.array_equal(self._seen, _as_array(self._trail[-1]))
+            changed = self._seen is not None and not np.array_equal(self._seen, self._trail.values()[-1])
             taken = values(witness) if changed else None
             self._averaged = taken is not None and self._is_average(witness, taken)
 
@@ -121,7 +131,7 @@ class Evaluations:
         now = _values(witness)
         if now is None or len(now) != len(seen):
             return
-        trail = [_as_array(one) for one in self._trail]
+        trail = self._trail.values()
         last = trail[-1]
         away = float(np.linalg.norm(seen - last))
         older = [float(np.linalg.norm(seen - one)) for one in trail[:-1]]
@@ -137,6 +147,37 @@ class Evaluations:
             average=self._averaged,
             exchanged=self._collectives() > self._exchanged,
         )
+
+
+class Trail:
+    """The last values that some weights had, oldest first; kept in one piece of memory, so that adding some costs little.
+
+    Attributes:
+        count: of values that are kept.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.count = self._next = 0
+        self._kept: Any = None
+
+    def add(self, few: Any) -> None:
+        """Keep a copy of some values, of one shape and type as long as nothing is forgotten."""
+        if self._kept is None:
+            empty = np.empty if isinstance(few, np.ndarray) else few.new_empty
+            self._kept = empty((KEPT, *few.shape), **({"dtype": few.dtype} if empty is np.empty else {}))
+        at = self._next
+        self._kept[at] = few
+        self._next = (at + 1) % KEPT
+        if self.count < KEPT:
+            self.count += 1
+
+    def values(self) -> list[np.ndarray]:
+        """Each as float64, flat."""
+        return [_as_array(self._kept[(self._next - self.count + at) % KEPT]) for at in range(self.count)]
 
 
 def _as_array(few: Any) -> np.ndarray:

@@ -12,13 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...record.columns import NOT_HASHED
+from ...record.whole_steps import Told
 from .contents import contents_of
 from .read_passes import Batch, Pass
-from .sampling import BURST, Sampling, next_due
-from .steps import TRAIN, Steps
+from .sampling import BURST, Sampling, is_due, next_due
+from .steps import TARGETS, TRAIN, Steps
 from .streams import in_one_whole
 
 _now = time.monotonic_ns
+
+Fetched = tuple[Pass, list[int], int, int, "list[int] | None", int]
+"""A batch whose samples have ids: its pass, they, begin and end of reading in ns, a hash of each sample where the ids alone
+do not say which it is, and elements of those that are hashed."""
 
 
 @dataclass(eq=False)
@@ -29,7 +34,7 @@ class FollowedSteps(Steps):
     sampling: Sampling = field(default_factory=Sampling)
     since_update: int = 0
     """Backward passes since the last update, between bursts."""
-    by_optimizer: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    by_optimizer: dict[int, list[Any]] = field(default_factory=dict)
     """Between bursts: each optimizer that made updates, and how many."""
     busy: Callable[[], bool] = lambda: False
     """Whether a watcher waits for something that only a burst shows."""
@@ -40,6 +45,8 @@ class FollowedSteps(Steps):
     calls: Callable[[], int] = lambda: 0
     """How often learning-rate schedulers were stepped."""
     _pass: Pass | None = None
+    _plain: Pass | None = None
+    """The pass that is followed, where its batches have ids and each is used before the next is read."""
     _in_main: bool = True
     _ahead: int = 0
     _due_at: int = 0
@@ -50,8 +57,8 @@ class FollowedSteps(Steps):
     _start: int = 0
     _loss: float | None = None
     _rate: float | None = None
-    _fetched: list[tuple[Pass, list[int], int, int]] = field(default_factory=list)
-    _reads: list[tuple[Pass, list[int], int, int]] = field(default_factory=list)
+    _fetched: list[Fetched] = field(default_factory=list)
+    _reads: list[Fetched] = field(default_factory=list)
 
     # When
 
@@ -68,8 +75,37 @@ class FollowedSteps(Steps):
             return False
         if of is not self._pass or self._ended:
             self._enter(of)
-            self._pass, self._ahead = of, self.ahead.get(of.loader, 0)
+            self._pass, self._plain, self._ahead = of, None, self.ahead.get(of.loader, 0)
             self._in_main = self.main is not None and in_one_whole(of.base, self.main.base)
+        return True
+
+    def follows(self, of: Pass, index: Any, data: Any, start_ns: int) -> bool:
+        """A loader gave a batch between bursts: note it, if it is one more of the pass that is followed, and all was as ever
+        since the one before. What else there is to ask, `is_followed` does: most steps need none of it.
+
+        Args:
+            of: its pass.
+            index: what the sampler asked for.
+            data: the batch.
+            start_ns: when it was asked for.
+        """
+        if of is not self._plain or not self._updated or self._fetched or self.pending or self._ended:
+            return False
+        if self._wanted or self.updates + 1 >= self._due_at or self._loads != self.loads():
+            return False
+        if type(index) is not list or not index or not (type(index[0]) is type(index[-1]) is int):
+            return False
+        digests, elements = None, 0
+        if not of.reread:
+            found = contents_of(data, labels=False)
+            if found is None or len(found[0]) != len(index):
+                return False
+            digests, elements, _ = found
+        self._end()
+        self._read_since = True
+        of.given += 1
+        of.rows += len(index)
+        self._fetched.append((of, index.copy(), start_ns, _now(), digests, elements))
         return True
 
     def look_closely(self) -> None:
@@ -92,11 +128,13 @@ class FollowedSteps(Steps):
         """Whether the script does what it did before: it trains on each batch of its main loader as it comes."""
         if self.main is None or of.loader != self.main.loader or not self._on_main or self.backward_in_update:
             return False
-        self._due_at = next_due(self.updates)
-        if self._due_at == self.updates + 1 or self.updates < self.sampling.until or self.busy():
+        if self.updates < self.sampling.until or is_due(self.updates + 1) or self.busy():
             return False
-        self._pass, self._loads, self._wanted = None, self.loads(), False
-        return self.fetched_last > 0 and len(self.pending) <= self.ahead.get(of.loader, 0)
+        if not self.fetched_last or len(self.pending) > self.ahead.get(of.loader, 0):
+            return False
+        self._pass, self._plain, self._loads, self._wanted = None, None, self.loads(), False
+        self._due_at = next_due(self.updates)
+        return True
 
     def _is_called_for(self, of: Pass) -> bool:
         """Whether something was done that is to be looked at, or it is time."""
@@ -117,26 +155,42 @@ class FollowedSteps(Steps):
             self._end()
         self._read_since = True
         of.given += 1
+        plain = of if of.whole_numbers and self._in_main and not self._ahead else None
         if ids is not None and of.reread:
             of.rows += len(ids)
-            self._fetched.append((of, ids, start_ns, end_ns))
+            self._plain = plain
+            self._fetched.append((of, ids, start_ns, end_ns, None, 0))
             return
-        found = contents_of(data)
-        if found is not None:
-            digests, elements, targets = found
-            of.rows += len(digests)
-            fitting = ids if ids is not None and len(ids) == len(digests) else None
-            more = {"worker": worker, "elements": elements, "targets": targets}
-            self.pending.append(Batch(of, digests, fitting, start_ns, end_ns, **more))
+        found = contents_of(data, labels=self._targets < TARGETS)
+        if found is None:
+            return
+        digests, elements, targets = found
+        of.rows += len(digests)
+        fitting = ids if ids is not None and len(ids) == len(digests) else None
+        if plain is not None and fitting is not None and targets is None:
+            self._plain = plain
+            self._fetched.append((of, fitting, start_ns, end_ns, digests, elements))
+            return
+        more = {"worker": worker, "elements": elements, "targets": targets}
+        self.pending.append(Batch(of, digests, fitting, start_ns, end_ns, **more))
 
-    def followed_backward(self, start_ns: int, loss: float | None) -> None:
-        """A backward pass is over: what was read before it is trained on."""
+    def followed_backward(self, start_ns: int, of: Any) -> None:
+        """A backward pass is over: what was read before it is trained on.
+
+        Args:
+            of: what backward was called on.
+        """
         if not self.probe.in_step and not self._reads and not self._backwards:
             self.probe.step += 1  # the step that is noted: what happens in it carries its number
             self._start = min([start_ns, *(at[2] for at in self._fetched[:1]), *(b.start_ns for b in self.pending[:1])])
         self.since_update += 1
         self._backwards += 1
-        self._loss, self.new_epoch = loss, False
+        self._loss, self.new_epoch = loss_of(of), False
+        if self._plain is not None and len(self._fetched) == 1 and not self.pending and not self._reads:
+            self._reads, self._fetched = self._fetched, self._reads
+            first = self._reads[0][0]
+            self._epoch, first.trains = first.number, True
+            return
         if self.pending:
             self._commit_pending()
             return
@@ -171,7 +225,9 @@ class FollowedSteps(Steps):
         self.since_update = 0
         self._made += 1
         known = self.by_optimizer.get(id(optimizer))
-        self.by_optimizer[id(optimizer)] = (optimizer, known[1] + 1 if known is not None else 1)
+        if known is None:
+            known = self.by_optimizer[id(optimizer)] = [optimizer, 0]
+        known[1] += 1
         self._rate = self.noted(optimizer)
 
     def open_step(self) -> None:
@@ -191,26 +247,30 @@ class FollowedSteps(Steps):
         """Write what was noted of the step: in few lines at a time, or with what else the probe has of it."""
         if not (self._backwards or self._made):
             return super()._end()
-        counts = {"updates": self._made, "backward_calls": self._backwards, "between_bursts": 1}
-        scalars = {"lr_used": self._rate, "loss_local": self._loss, "scheduler_steps": float(self.calls()) or None}
-        reads, self._reads = self._reads, []
-        self._backwards, self._made, self._loss, self._rate = 0, 0, None, None
-        if self.probe.in_step:
-            for of, ids, start, end in reads:
-                of.trains = True
-                self.probe.add_span("fetch", "data", start, end)
-                if self._in_main:
-                    self.probe.add_ids(TRAIN, ids)
-            for counted, amount in counts.items():
-                self.probe.count(counted, amount)
-            for measured, value in scalars.items():
-                if value is not None:
-                    self.probe.scalar(measured, value)
-            return super()._end()
-        self._updated = False
-        fetches = [("fetch", "data", start, end) for _, _, start, end in reads]
-        ids = [one for _, ids, _, _ in reads for one in ids] if self._in_main else []
-        self.probe.whole_step(self._epoch, self._start, fetches, scalars, counts, {TRAIN: ids})
+        seen = (self._made, self._backwards, self._rate, self._loss, self.calls(), self._reads, self._in_main)
+        self._reads, self._backwards, self._made, self._loss, self._rate = [], 0, 0, None, None
+        if not self.probe.in_step:
+            self._updated = False
+            self.probe.whole_step(self._epoch, self._start, _told, seen)
+            return
+        self._add(_told(seen), seen[5])
+        super()._end()
+
+    def _add(self, told: Told, reads: list[Fetched]) -> None:
+        """What was noted of a step, to what else the probe has of it."""
+        for span in told.spans:
+            self.probe.add_span(*span)  # pyright: ignore[reportArgumentType]
+        for of, ids, _, _, digests, _ in reads:
+            of.trains = True
+            if self._in_main and digests is None:
+                self.probe.add_ids(TRAIN, ids)
+            elif self._in_main:
+                self.probe.add_samples(TRAIN, digests or [], ids)
+        for counted, amount in told.counts.items():
+            self.probe.count(counted, amount)
+        for measured, value in told.scalars.items():
+            if value is not None:
+                self.probe.scalar(measured, value)
 
     def _is_open(self) -> bool:
         return self.probe.in_step or bool(self._backwards or self._made)
@@ -221,12 +281,30 @@ class FollowedSteps(Steps):
 
     def _give_back(self) -> None:
         """What was read and not used yet is for a burst to look at."""
-        self.pending += [Batch(of, [NOT_HASHED] * len(ids), ids, start, end) for of, ids, start, end in self._fetched]
+        for of, ids, start, end, digests, elements in self._fetched:
+            hashes = digests if digests is not None else [NOT_HASHED] * len(ids)
+            self.pending.append(Batch(of, hashes, ids, start, end, elements=elements))
         self._fetched.clear()
+
+
+def _told(seen: tuple[int, int, float | None, float | None, int, list[Fetched], bool]) -> Told:
+    """What the record holds of a step that was followed: see `FollowedSteps._end`."""
+    made, backwards, rate, loss, calls, reads, in_main = seen
+    counts = {"updates": made, "backward_calls": backwards, "between_bursts": 1}
+    scalars = {"lr_used": rate, "loss_local": loss, "scheduler_steps": float(calls) or None}
+    spans = [("fetch", "data", start, end) for _, _, start, end, _, _ in reads]
+    if not in_main or not reads:
+        return Told(spans, scalars, counts)
+    ids = reads[0][1] if len(reads) == 1 else [one for read in reads for one in read[1]]
+    if any(read[4] is None for read in reads):
+        return Told(spans, scalars, counts, {TRAIN: ids})
+    counts["read_elements"] = sum(read[5] for read in reads)
+    return Told(spans, scalars, counts, {TRAIN: ids}, {TRAIN: [one for read in reads for one in read[4] or ()]})
 
 
 def loss_of(of: Any) -> float | None:
     """The value of what backward is called on; None where it is several, or reading it waits for a device."""
-    if getattr(of, "is_cpu", False) and of.numel() == 1 and not hasattr(of, "device_mesh"):
+    plain = type(of).__name__ == "Tensor"  # any other kind is asked whether ranks hold parts of it, which takes longer
+    if getattr(of, "is_cpu", False) and of.numel() == 1 and (plain or not hasattr(of, "device_mesh")):
         return of.item()
     return None

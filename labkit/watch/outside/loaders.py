@@ -21,6 +21,7 @@ class Loaders:
 
     def __init__(self, steps: FollowedSteps) -> None:
         self._steps = steps
+        self._subset: Any = None
         self._streams = Streams()
         self.where: dict[int, str] = {}
         self.workers: dict[int, int] = {}
@@ -30,10 +31,11 @@ class Loaders:
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
-        from torch.utils.data import dataloader
+        from torch.utils.data import Subset, dataloader
 
+        self._subset = Subset
         base = dataloader._BaseDataLoaderIter
-        watch = self
+        watch, steps, sampling = self, self._steps, patches.sampling
         given, ended = patches.noting(self._given), patches.noting(self._steps.pass_ended)
 
         def begin(original):
@@ -69,6 +71,14 @@ class Loaders:
                 except StopIteration:
                     ended(iterator._labkit_pass)
                     raise
+                own = iterator.__dict__
+                if not sampling.in_burst and (asked := own["_labkit_asked"]) and own.get("_in_order", True):
+                    try:
+                        if steps.follows(own["_labkit_pass"], asked[0], data, start):
+                            asked.popleft()
+                            return data
+                    except Exception:
+                        patches.keep_fault()
                 given(iterator, data, start, _now())
                 return data
 
@@ -109,14 +119,32 @@ class Loaders:
         return begun
 
     def _given(self, iterator: Any, data: Any, start: int, end: int) -> None:
-        index = iterator._labkit_asked.popleft() if iterator._labkit_asked else None
-        of, worker = iterator._labkit_pass, iterator.__dict__.get("_labkit_worker")
+        own = iterator.__dict__
+        asked, of, worker = own["_labkit_asked"], own["_labkit_pass"], own.get("_labkit_worker")
+        index = asked.popleft() if asked else None
         # workers that may overtake each other give batches in another order than they were asked for
-        ids = _ids(iterator, index) if getattr(iterator, "_in_order", True) else None
+        ids = self._ids(of, own["_dataset"], index) if own.get("_in_order", True) else None
         if self._steps.is_followed(of):
             self._steps.followed_batch(of, data, ids, start, end, worker)
         else:
             self._steps.fetched(of, data, ids, start, end, worker)
+
+    def _ids(self, of: Pass, dataset: Any, index: Any) -> list[int] | None:
+        """What the sampler asked for, as places in the whole data set; None where it asks for no whole numbers."""
+        places = list(index) if isinstance(index, (list, tuple)) else [index]
+        if not isinstance(dataset, self._subset):
+            if of.whole_numbers and places and type(places[0]) is type(places[-1]) is int:
+                return places  # as all of its first batch were
+            if set(map(type, places)) == {int}:
+                of.whole_numbers = True
+                return places
+        try:
+            while isinstance(dataset, self._subset):
+                places = [dataset.indices[place] for place in places]
+                dataset = dataset.dataset
+            return [int(place) for place in places]
+        except (TypeError, ValueError, IndexError):
+            return None
 
 
 def _several_ranks() -> bool:
@@ -131,20 +159,3 @@ def _length(of: Any) -> int:
         return len(of)
     except Exception:  # it has none, or cannot say: a data set of the script's own may answer as it likes
         return 0
-
-
-def _ids(iterator: Any, index: Any) -> list[int] | None:
-    """What the sampler asked for, as places in the whole data set; None where it asks for no whole numbers."""
-    from torch.utils.data import Subset
-
-    dataset = iterator._dataset
-    places = list(index) if isinstance(index, (list, tuple)) else [index]
-    if not isinstance(dataset, Subset) and set(map(type, places)) == {int}:
-        return places
-    try:
-        while isinstance(dataset, Subset):
-            places = [dataset.indices[place] for place in places]
-            dataset = dataset.dataset
-        return [int(place) for place in places]
-    except (TypeError, ValueError, IndexError):
-        return None

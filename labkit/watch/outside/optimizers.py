@@ -57,16 +57,21 @@ class Optimizers:
             register_optimizer_step_post_hook,
         )
 
-        sampling, note = patches.sampling, patches.noting(self._steps.followed_update)
+        sampling, steps = patches.sampling, self._steps
         for hooks in (_global_optimizer_pre_hooks, _global_optimizer_post_hooks):
             for key, hook in list(hooks.items()):
                 if is_own(hook.__code__.co_filename):
                     sampling.hook_only_in_bursts(hooks, key)
 
         def after(optimizer, args, kwargs):
-            if not sampling.in_burst:
-                note(optimizer)
-                self._steps.end_if_enough()
+            if sampling.in_burst:
+                return
+            try:
+                steps.followed_update(optimizer)
+            except Exception:
+                patches.keep_fault()
+            if steps.most is not None:
+                steps.end_if_enough()
 
         self._handles.append(register_optimizer_step_post_hook(after))
 

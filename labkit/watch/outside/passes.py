@@ -115,7 +115,7 @@ class Passes:
         from torch import nn
 
         sampling, steps = patches.sampling, self._steps
-        compiling, note = torch.compiler.is_compiling, patches.noting(steps.followed_backward)
+        compiling = torch.compiler.is_compiling
         plain, inside = patches.original(torch.autograd, "backward"), False
 
         @functools.wraps(plain)
@@ -128,7 +128,10 @@ class Passes:
                 given = plain(*args, **kwargs)
             finally:
                 inside = False
-            note(start, loss_of(args[0] if args else kwargs.get("tensors")))
+            try:
+                steps.followed_backward(start, args[0] if args else kwargs.get("tensors"))
+            except Exception:
+                patches.keep_fault()
             return given
 
         def train(original):

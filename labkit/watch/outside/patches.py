@@ -46,6 +46,28 @@ class Patches:
         self._kept.append((owner, name, original, own is not None))
         setattr(owner, name, put)
 
+    def wrap_at_times(
+        self, owner: Any, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> Callable[[bool], None]:
+        """As `wrap`, but it takes the place only while what this returns was last called with True. At first it does not.
+
+        For what a script calls so often that passing through costs too much. Where the script replaces it too, it is left.
+        """
+        own = vars(owner).get(name)
+        self.wrap(owner, name, around)
+        made = vars(owner)[name]
+
+        def switch(on: bool) -> None:
+            if vars(owner).get(name) is not (own if on else made):
+                return
+            if on or own is not None:
+                setattr(owner, name, made if on else own)
+            else:
+                delattr(owner, name)
+
+        switch(False)
+        return switch
+
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Replace a second name of what was wrapped elsewhere."""
         self._kept.append((owner, name, getattr(owner, name), True))
@@ -79,11 +101,27 @@ class Patches:
             try:
                 note(*args, **kwargs)
             except Exception:
-                fault = traceback.format_exc(limit=-3)
-                if len(self.faults) < 5 and fault not in self.faults:
-                    self.faults.append(fault)
+                self.keep_fault()
 
         return noted
+
+    def quietly(self, look: Callable[..., Any]) -> Callable[..., Any]:
+        """`look`, whose error is kept and not raised; it then gives None."""
+
+        def looked(*args: Any) -> Any:
+            try:
+                return look(*args)
+            except Exception:
+                self.keep_fault()
+                return None
+
+        return looked
+
+    def keep_fault(self) -> None:
+        """Note the error that is being handled."""
+        fault = traceback.format_exc(limit=-3)
+        if len(self.faults) < 5 and fault not in self.faults:
+            self.faults.append(fault)
 
     def undo(self) -> None:
         """Put everything back."""
@@ -93,7 +131,7 @@ class Patches:
             owner, name, original, was_own = self._kept.pop()
             if was_own:
                 setattr(owner, name, original)
-            else:
+            elif name in vars(owner):
                 delattr(owner, name)
 
 

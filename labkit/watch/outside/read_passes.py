@@ -46,6 +46,8 @@ class Pass:
     first_read: int = 0
     """Batches that were read before a model was called first."""
     dropped: Callable[[], bool] = lambda: False
+    whole_numbers: bool = False
+    """Whether the sampler's first batch named its samples by whole numbers."""
     reread: bool = False
     """Whether an index says on every rank which sample it is, and earlier passes of this run read them all."""
 

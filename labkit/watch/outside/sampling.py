@@ -16,9 +16,12 @@ FIRST = 64
 """Updates that are looked at before there are bursts."""
 
 BURST = 4
-"""Updates of a burst."""
+"""Updates of a burst that an event begins."""
 
-SPACINGS = ((512, 64), (2048, 128))
+TURN = 2
+"""Updates of a burst whose turn it is."""
+
+SPACINGS = ((256, 64), (1024, 128))
 """Up to which update bursts begin so many updates apart; WIDEST from then on."""
 
 WIDEST = 256
@@ -28,13 +31,22 @@ def is_due(update: int) -> bool:
     """Whether an update, from 1 on, belongs to a burst. The same on every rank."""
     if update <= FIRST:
         return True
-    spacing = next((spacing for up_to, spacing in SPACINGS if update <= up_to), WIDEST)
-    return update % spacing < BURST or is_looked_at(update) or is_looked_at(update - 1)
+    spacing = _spacing(update)
+    return update % spacing < TURN or is_looked_at(update) or is_looked_at(update - 1)
 
 
 def next_due(done: int) -> int:
     """The first update after so many that belongs to a burst."""
-    return next(update for update in range(done + 1, done + 2 + WIDEST) if is_due(update))
+    if is_due(done + 1):
+        return done + 1
+    spacing, power = _spacing(done + 1), 1 << done.bit_length()
+    turn = (done // spacing + 1) * spacing
+    return min([turn, *(at for at in (power * 3 // 4, power) if at > done)])
+
+
+def _spacing(update: int) -> int:
+    """How many updates lie between the begins of two bursts."""
+    return next((spacing for up_to, spacing in SPACINGS if update <= up_to), WIDEST)
 
 
 class Sampling:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,9 @@ class Schedules:
         self._updating: weakref.WeakSet[Any] = weakref.WeakSet()
         self._beside: dict[str, tuple[float, float]] = {}
         self.where = ""
+        self._followed: Callable[[], Any] = lambda: None
+        """The scheduler that was stepped last, if its optimizer makes updates: between bursts its calls are counted."""
+        self._followed_as = _Schedule("", "")
 
     def attach(self, patches: Patches) -> None:
         """Watch from now on."""
@@ -57,8 +61,12 @@ class Schedules:
                 # the first one is made by the scheduler itself, and one of a chain by the chain
                 if watch._inside or getattr(scheduler, "_is_initial", False):
                     return original(scheduler, *args, **kwargs)
-                given = args[0] if args else next(iter(kwargs.values()), None)
-                note(scheduler, given, called_from() if sampling.in_burst else "")
+                if not sampling.in_burst and not args and not kwargs and watch._followed() is scheduler:
+                    watch.calls += 1
+                    watch._followed_as.calls += 1
+                else:
+                    given = args[0] if args else next(iter(kwargs.values()), None)
+                    note(scheduler, given, called_from() if sampling.in_burst else "")
                 watch._inside = True
                 try:
                     return original(scheduler, *args, **kwargs)
@@ -105,6 +113,7 @@ class Schedules:
         known = self._known.get(scheduler)
         if known is None:
             return
+        self._followed, self._followed_as = (weakref.ref(scheduler) if known.updates else lambda: None), known
         known.calls += 1
         known.stepped_at = where or known.stepped_at
         known.given = known.given or given is not None

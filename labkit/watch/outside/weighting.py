@@ -64,7 +64,7 @@ class Weighting:
 
     def _attach_backward(self, patches: Patches, torch: Any) -> None:
         watch, note = self, patches.noting(self._note)
-        look_at = _quietly(patches, self._described)
+        look_at = patches.quietly(self._described)
 
         def around(original):
             def backward(*args, **kwargs):
@@ -150,17 +150,6 @@ class Weighting:
             divided_by=divided,
             source=", ".join(divisors_in(file, line)) if term.divisors and file else "",
         )
-
-
-def _quietly(patches: Patches, look: Any) -> Any:
-    """`look`, whose error is kept and not raised; it then gives None."""
-
-    def looked(*args: Any) -> Any:
-        found: list[Any] = []
-        patches.noting(lambda: found.append(look(*args)))()
-        return found[0] if found else None
-
-    return looked
 
 
 def _key_of(tensor: Any) -> int:

@@ -13,7 +13,7 @@ from labkit.record.batches import digest_rows, digest_tensors
 from labkit.record.columns import NOT_HASHED
 from labkit.record.probe import Probe
 from labkit.record.store import read_rank
-from labkit.record.whole_steps import AT_ONCE
+from labkit.record.whole_steps import AT_ONCE, Told
 
 
 @pytest.fixture
@@ -390,10 +390,14 @@ def test_samples_by_their_ids_alone_have_as_many_hashes_that_say_nothing(probe):
 
 def test_whole_steps_are_written_together_and_before_what_comes_after(probe, monkeypatch):
     monkeypatch.setattr("labkit.record.whole_steps.AT_ONCE_NS", 10**18)
+
+    def told(at):
+        scalars = {"loss_local": float("nan"), "lr_used": None}
+        return Told([("fetch", "data", at, at + 1)], scalars, {"updates": 1, "clips": 0}, {"train": [at]})
+
     for at in range(AT_ONCE + 3):
         probe.step += 1
-        scalars = {"loss_local": float("nan"), "lr_used": None}
-        probe.whole_step(at // 4, at, [("fetch", "data", at, at + 1)], scalars, {"updates": 1, "clips": 0}, {})
+        probe.whole_step(at // 4, at, told, at)
     assert len(probe.path.read_bytes().splitlines()) == 1 + AT_ONCE
     probe.event("epoch_end", epoch=1)
     probe.begin_step()
@@ -402,10 +406,11 @@ def test_whole_steps_are_written_together_and_before_what_comes_after(probe, mon
     assert [step.step for step in log.steps] == list(range(AT_ONCE + 4))
     first = log.steps[0]
     assert (dict(first.counts), list(first.scalars), first.spans[0].lane) == ({"updates": 1}, ["loss_local"], "data")
+    assert [step.ids["train"] for step in log.steps[:-1]] == [[at] for at in range(AT_ONCE + 3)]
     assert '"event"' in probe.path.read_text().splitlines()[AT_ONCE + 4]
 
 
 def test_a_step_that_began_long_ago_is_not_kept_waiting(probe):
     probe.step += 1
-    probe.whole_step(0, 0, [], {}, {"updates": 1}, {})
+    probe.whole_step(0, 0, lambda seen: Told([], {}, {"updates": seen}), 1)
     assert len(probe.path.read_bytes().splitlines()) == 2

@@ -14,7 +14,9 @@ from labkit.record.probe import Probe
 from labkit.record.store import read_rank
 from labkit.watch.outside import sampling
 from labkit.watch.outside.attach import Attached
-from labkit.watch.outside.sampling import BURST, FIRST, Sampling, is_due, next_due
+from labkit.watch.outside.evaluations import KEPT, Trail
+from labkit.watch.outside.patches import Patches
+from labkit.watch.outside.sampling import FIRST, TURN, Sampling, is_due, next_due
 
 FEW = 4
 """Updates before there are bursts, in these tests."""
@@ -82,9 +84,10 @@ def test_bursts_begin_with_the_first_updates_and_come_again_and_again():
     assert all(map(is_due, range(1, FIRST + 1)))
     due = [update for update in range(1, 20_001) if is_due(update)]
     assert len(due) < 0.03 * 20_000
-    assert all(is_due(start + more) for start in (512, 4096, 10_240) for more in range(BURST))
+    assert all(is_due(start + more) for start in (512, 4096, 10_240) for more in range(TURN))
     assert max(later - one for one, later in itertools.pairwise(due)) <= 256
     assert [next_due(FIRST), next_due(1000), next_due(1024)] == [FIRST + 1, 1024, 1025]
+    assert all(next_due(one) == next(later for later in due if later > one) for one in range(5000))
 
 
 def test_each_step_tells_what_was_read_and_with_which_rate(watch):
@@ -199,6 +202,158 @@ def test_a_model_that_stays_in_evaluation_mode_is_seen(watch):
     late = [step for step in closely(log) if step.step >= 16]
     assert late
     assert total(late, "updates_in_eval_mode") == total(late, "updates")
+
+
+class Indices:
+    """A sampler whose indices a test may change."""
+
+    def __init__(self):
+        self.given = list(range(SIZE))
+
+    def __iter__(self):
+        return iter(self.given)
+
+    def __len__(self):
+        return len(self.given)
+
+
+def test_samples_that_are_repeated_from_a_later_epoch_on_are_noted(watch):
+    training, indices = Training(), Indices()
+    training.loader = DataLoader(training.data, batch_size=BATCH, sampler=indices)
+
+    def script():
+        training.epochs(5)
+        indices.given = [3] * SIZE
+        training.epochs(3)
+
+    log = watch(script)
+    late = [step for step in followed(log) if step.epoch >= 5]
+    assert len(late) > 4
+    assert all(step.ids["train"] == [3] * BATCH for step in late)
+
+
+def test_indices_that_are_no_whole_numbers_from_a_later_batch_on_are_no_ids(watch):
+    training, indices = Training(), Indices()
+    training.loader = DataLoader(training.data, batch_size=BATCH, sampler=indices)
+
+    def script():
+        training.epochs(6)
+        indices.given = [torch.tensor(at) for at in range(SIZE)]
+        training.epochs(2)
+
+    log = watch(script)
+    read = [one for step in log.steps if step.epoch == 7 for one in step.ids["train"]]
+    assert read == list(range(SIZE))
+    assert all(type(one) is int for one in read)
+
+
+def test_micro_batches_from_a_later_epoch_on_are_counted(watch):
+    training = Training()
+
+    def script():
+        training.epochs(5)
+        training.epochs(5, every=2)
+
+    log = watch(script)
+    late = [step for step in followed(log) if step.epoch > 5]
+    assert len(late) > 2
+    assert {step.counts["backward_calls"] for step in late} == {2}
+    assert {len(step.ids["train"]) for step in late} == {2 * BATCH}
+
+
+def test_a_schedule_that_is_stepped_twice_from_a_later_epoch_on_is_seen(watch):
+    def script():
+        training = Training()
+        training.epochs(6)
+        for hook in (training.schedule.step, training.schedule.step):
+            training.epochs(1)
+            hook()
+        step = training.optimizer.step
+        training.optimizer.step = lambda: (step(), training.schedule.step())
+        training.epochs(3)
+
+    log = watch(script)
+    calls = [step.scalar("scheduler_steps") for step in followed(log) if step.epoch > 8]
+    assert len(calls) > 4
+    assert all(later - one == 2 for one, later in itertools.pairwise(calls))
+    (end,) = (event.fields for event in log.events if event.name == "scheduler_end")
+    assert end["calls"] == 8 * 4 + 2 + 3 * 4 * 2
+
+
+def test_numbers_of_an_evaluation_that_comes_late_are_seen(watch):
+    training = Training()
+    held_out = DataLoader(TensorDataset(torch.randn(10, 3), torch.randn(10, 1)), batch_size=4)
+    untouched = []
+
+    def script():
+        training.epochs(6)
+        untouched.append("item" not in vars(torch.Tensor))
+        taken = []
+        with torch.no_grad():
+            for samples, targets in held_out:
+                taken.append(nn.functional.mse_loss(training.model.eval()(samples), targets).item())
+        mean = sum(taken) / len(taken)
+        training.model.train()
+        training.epochs(1)
+        untouched.append("item" not in vars(torch.Tensor) and mean > 0)
+
+    log = watch(script)
+    assert untouched == [True, True]
+    (told,) = (event.fields for event in log.events if event.name == "batch_means")
+    assert (told["batches"], told["fewest"], told["most"]) == (3, 2, 4)
+
+
+def test_weights_that_a_late_evaluation_leaves_changed_are_seen(watch):
+    training = Training()
+    held_out = DataLoader(TensorDataset(torch.randn(8, 3), torch.randn(8, 1)), batch_size=4)
+
+    def script():
+        training.epochs(6)
+        with torch.no_grad():
+            for parameter in training.model.parameters():
+                parameter.mul_(0.5)  # an average's, as it were, which are not taken out again
+            for samples, _ in held_out:
+                training.model(samples)
+        training.epochs(2)
+
+    log = watch(script)
+    (told,) = (event.fields for event in log.events if event.name == "evaluation")
+    assert told["stayed"] and not told["back"]
+    assert told["changed"] == 1.0
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_trail_keeps_the_last_values(kind):
+    trail = Trail()
+    weights = torch.zeros(2, 3, dtype=kind)
+    for at in range(KEPT + 5):
+        weights.fill_(at % 256)
+        trail.add(weights.numpy() if kind is torch.float32 else weights)
+    kept = [values[0] for values in trail.values()]
+    assert kept == [at % 256 for at in range(5, KEPT + 5)]
+    trail.clear()
+    assert trail.values() == []
+
+
+def test_what_is_wrapped_at_times_is_put_back_at_any_time():
+    class Parent:
+        def call(self):
+            return "plain"
+
+    class Child(Parent):
+        pass
+
+    for ends_on in (True, False):
+        patches = Patches()
+        switch = patches.wrap_at_times(Child, "call", lambda original: lambda one: f"watched {original(one)}")
+        assert Child().call() == "plain"
+        switch(True)
+        switch(True)
+        assert Child().call() == "watched plain"
+        switch(ends_on)
+        patches.undo()
+        assert Child().call() == "plain"
+        assert "call" not in vars(Child)
 
 
 def test_what_a_script_replaced_too_is_not_put_back():
