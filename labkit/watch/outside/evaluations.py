@@ -80,7 +80,9 @@ class Evaluations:
             if witness is None:
                 return
         if self._place != witness.data_ptr():
-            self._place, self._view = witness.data_ptr(), _few(witness)
+            before, self._place, self._view = self._view, witness.data_ptr(), _few(witness)
+            if before is not None and not _alike(before, self._view):
+                self._trail.clear()  # cast to another format
         self._trail.add(self._view)
         self._exchanged = self._collectives()
 
@@ -177,7 +179,14 @@ class Trail:
 
     def values(self) -> list[np.ndarray]:
         """Each as float64, flat."""
-        return [_as_array(self._kept[(self._next - self.count + at) % KEPT]) for at in range(self.count)]
+        if not self.count:
+            return []
+        every = _as_array(self._kept).reshape(KEPT, -1)
+        return [every[(self._next - self.count + at) % KEPT] for at in range(self.count)]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and one.dtype == other.dtype and one.shape == other.shape
 
 
 def _as_array(few: Any) -> np.ndarray:

@@ -58,20 +58,23 @@ class Loaders:
         def ask(original):
             def _next_index(iterator):
                 index = original(iterator)
-                iterator._labkit_asked.append(index)
+                if "_labkit_asked" in iterator.__dict__:
+                    iterator._labkit_asked.append(index)
                 return index
 
             return _next_index
 
         def give(original):
             def __next__(iterator):
+                own = iterator.__dict__
+                if "_labkit_pass" not in own:
+                    return original(iterator)  # it was made before there was a watch
                 start = _now()
                 try:
                     data = original(iterator)
                 except StopIteration:
-                    ended(iterator._labkit_pass)
+                    ended(own["_labkit_pass"])
                     raise
-                own = iterator.__dict__
                 if not sampling.in_burst and (asked := own["_labkit_asked"]) and own.get("_in_order", True):
                     try:
                         if steps.follows(own["_labkit_pass"], asked[0], data, start):

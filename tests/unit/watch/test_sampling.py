@@ -265,19 +265,18 @@ def test_a_schedule_that_is_stepped_twice_from_a_later_epoch_on_is_seen(watch):
     def script():
         training = Training()
         training.epochs(6)
-        for hook in (training.schedule.step, training.schedule.step):
-            training.epochs(1)
-            hook()
+        training.schedule.step()
+        training.epochs(2)
         step = training.optimizer.step
         training.optimizer.step = lambda: (step(), training.schedule.step())
         training.epochs(3)
 
     log = watch(script)
-    calls = [step.scalar("scheduler_steps") for step in followed(log) if step.epoch > 8]
+    calls = [step.scalar("scheduler_steps") for step in followed(log) if step.epoch > 7]
     assert len(calls) > 4
     assert all(later - one == 2 for one, later in itertools.pairwise(calls))
     (end,) = (event.fields for event in log.events if event.name == "scheduler_end")
-    assert end["calls"] == 8 * 4 + 2 + 3 * 4 * 2
+    assert end["calls"] == 8 * 4 + 1 + 3 * 4 * 2
 
 
 def test_numbers_of_an_evaluation_that_comes_late_are_seen(watch):
@@ -333,6 +332,31 @@ def test_a_trail_keeps_the_last_values(kind):
     assert kept == [at % 256 for at in range(5, KEPT + 5)]
     trail.clear()
     assert trail.values() == []
+
+
+def test_weights_that_are_cast_between_two_evaluations_are_followed(watch):
+    training = Training()
+
+    def script():
+        training.epochs(3)
+        training.model.to(torch.bfloat16)
+        training.data.tensors = tuple(tensor.to(torch.bfloat16) for tensor in training.data.tensors)
+        training.epochs(3)
+        with torch.no_grad():
+            training.model(training.data.tensors[0])
+        training.epochs(1)
+
+    (told,) = (event.fields for event in watch(script).events if event.name == "evaluation")
+    assert told["stayed"] and told["changed"] == 0.0
+
+
+def test_a_loader_that_is_read_already_as_the_watch_begins_is_left_alone(watch):
+    training = Training()
+    reading = iter(training.loader)
+    first = next(reading)
+    read = [first]
+    watch(lambda: read.extend(reading))
+    assert len(read) == SIZE // BATCH
 
 
 def test_what_is_wrapped_at_times_is_put_back_at_any_time():
