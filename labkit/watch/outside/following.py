@@ -25,6 +25,10 @@ Fetched = tuple[Pass, list[int], int, int, "list[int] | None", int]
 """A batch whose samples have ids: its pass, they, begin and end of reading in ns, a hash of each sample where the ids alone
 do not say which it is, and elements of those that are hashed."""
 
+Seen = tuple[int, int, "float | None", "float | None", int, list[Fetched], bool]
+"""Of one step: updates, calls of backward, learning rate, loss, calls of schedulers, what was read, and whether it is read
+from the data that is trained on."""
+
 
 @dataclass(eq=False)
 class FollowedSteps(Steps):
@@ -253,24 +257,30 @@ class FollowedSteps(Steps):
             self._updated = False
             self.probe.whole_step(self._epoch, self._start, _told, seen)
             return
-        self._add(_told(seen), seen[5])
+        self._add(seen)
         super()._end()
 
-    def _add(self, told: Told, reads: list[Fetched]) -> None:
-        """What was noted of a step, to what else the probe has of it."""
-        for span in told.spans:
-            self.probe.add_span(*span)  # pyright: ignore[reportArgumentType]
-        for of, ids, _, _, digests, _ in reads:
+    def _add(self, seen: Seen) -> None:
+        """What was noted of a step, to what else the probe has of it: the same as `_told` says of a step written whole."""
+        made, backwards, rate, loss, calls, reads, in_main = seen
+        for of, ids, start, end, digests, _ in reads:
             of.trains = True
-            if self._in_main and digests is None:
+            self.probe.add_span("fetch", "data", start, end)
+            if in_main and digests is None:
                 self.probe.add_ids(TRAIN, ids)
-            elif self._in_main:
+            elif in_main:
                 self.probe.add_samples(TRAIN, digests or [], ids)
-        for counted, amount in told.counts.items():
-            self.probe.count(counted, amount)
-        for measured, value in told.scalars.items():
-            if value is not None:
-                self.probe.scalar(measured, value)
+        self.probe.count("updates", made)
+        self.probe.count("backward_calls", backwards)
+        self.probe.count("between_bursts", 1)
+        if in_main and reads and all(read[4] is not None for read in reads):
+            self.probe.count("read_elements", sum(read[5] for read in reads))
+        if rate is not None:
+            self.probe.scalar("lr_used", rate)
+        if loss is not None:
+            self.probe.scalar("loss_local", loss)
+        if calls:
+            self.probe.scalar("scheduler_steps", float(calls))
 
     def _is_open(self) -> bool:
         return self.probe.in_step or bool(self._backwards or self._made)
@@ -287,7 +297,7 @@ class FollowedSteps(Steps):
         self._fetched.clear()
 
 
-def _told(seen: tuple[int, int, float | None, float | None, int, list[Fetched], bool]) -> Told:
+def _told(seen: Seen) -> Told:
     """What the record holds of a step that was followed: see `FollowedSteps._end`."""
     made, backwards, rate, loss, calls, reads, in_main = seen
     counts = {"updates": made, "backward_calls": backwards, "between_bursts": 1}
