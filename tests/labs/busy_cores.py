@@ -31,6 +31,11 @@ while True:
 """
 
 
+def runs(pid: int) -> bool:
+    """Whether a process is there that has not ended."""
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
 def cores_that_rest() -> int:
     """How many cores the other workers of this session leave; a worker that runs alone has them all to itself."""
     others = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) - 1
@@ -53,5 +58,5 @@ def busy_cores(count: int | None = None) -> Iterator[list[int]]:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
+        while any(runs(pid) for pid in pids):
             time.sleep(0.01)

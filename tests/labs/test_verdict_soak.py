@@ -10,7 +10,7 @@ from collections import Counter
 
 import psutil
 import pytest
-from busy_cores import SPIN, busy_cores, cores_that_rest
+from busy_cores import SPIN, busy_cores, cores_that_rest, runs
 from healthy_programs import PROGRAMS
 from msgspec.structs import replace
 from verdict_matrix import EACH, MATRIX, allowed, here, offences, own_faults
@@ -112,10 +112,6 @@ def test_a_right_script_is_not_accused_while_the_cores_are_busy(name, ranks, tal
     assert not healthy_accusations(name, ranks, 1, tally, tmp_path)
 
 
-def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
 def spinning() -> set[int]:
     """Processes that keep a core busy for this one, whether somebody knows their numbers or not."""
     found = psutil.process_iter(["pid", "cmdline", "status"])
@@ -128,7 +124,7 @@ def test_the_cores_are_busy_only_as_long_as_they_are_to_be():
         assert len(pids) == usable_cores() and all(psutil.pid_exists(pid) for pid in pids)
         assert not {child.pid for child in psutil.Process().children(recursive=True)} & set(pids)
         raise KeyError
-    assert not any(alive(pid) for pid in pids)
+    assert not any(runs(pid) for pid in pids)
 
 
 def test_nobody_spins_on_though_many_begin_at_once():

@@ -4,8 +4,8 @@ import os
 import time
 from pathlib import Path
 
-import psutil
 import pytest
+from busy_cores import runs
 from jupyter_client.manager import start_new_kernel
 from warm_kernels import connected, warm_kernels
 
@@ -56,7 +56,7 @@ def kernel(folder, tmp_path, monkeypatch):
 
 def gone(pid: int) -> bool:
     patience = time.monotonic() + 30
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+    while runs(pid):
         if time.monotonic() > patience:
             return False
         time.sleep(0.02)
